@@ -133,7 +133,7 @@ class NoiseSource(Protocol):
         """Return unit · total + N(−sd²/2, sd²), all (chains,); `unit` is one number or (chains,)."""
 
     def centred(self, total: Array, unit: Any, sd: Array) -> Array:
-        """Return unit · total + N(0, sd²), all (chains,)."""
+        """Return unit · (total + N(0, sd²)), all (chains,)."""
 
     def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
         """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""

@@ -37,6 +37,16 @@ def _name(value: object) -> None:
         raise ValueError(f"must be a name of at most {LONGEST_NAME} printable characters")
 
 
+def _description(value: object) -> None:
+    if not is_description(value):
+        raise ValueError(f"must be at most {LONGEST_DESCRIPTION} printable characters")
+
+
+def is_description(value: object) -> bool:
+    """Return whether a value may stand in a release as the description of its model."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_DESCRIPTION and value.isprintable()
+
+
 def _version(value: object) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", value):
         raise ValueError("must be a version")
@@ -66,6 +76,7 @@ def _ledger(value: str) -> None:
 
 
 LONGEST_NAME = 200  #: characters of a name of a model
+LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, which has names of levels
 #: Facts of a run in its entry, those that attributes of the root repeat, and others.
 REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
 FACTS = {*REPEATED, "model", "model_values", "columns", "iterations", "start", "run"}
@@ -104,6 +115,7 @@ def _from(least: int) -> Callable[[Any], object]:
 ROOT: Checks = {
     "mode": _release,
     **dict.fromkeys(("model", "method", "accountant"), _name),
+    "description": _description,
     **dict.fromkeys(("dpmc_version", "opendp_version"), _version),
     "epsilon": canonical_epsilon,
     **dict.fromkeys(("delta", "temperature"), _positive),
@@ -134,7 +146,7 @@ ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
     "/constant_data": (("theta_0", "chain", "parameter"), LIBRARY),
 }
 #: Of that, what a release may lack.
-OPTIONAL = {"diverging", *TOTALS, *LIBRARY}
+OPTIONAL = {"description", "diverging", *TOTALS, *LIBRARY}
 
 
 def check(tree: "xarray.DataTree") -> list[str]:
@@ -253,6 +265,8 @@ def contents(tree: "xarray.DataTree") -> list[str]:
     named = ("mode", "model", "method", "n", "iterations", "forfeited", "epsilon", "delta")
     plain = {name: np.asarray(attrs[name]).tolist() for name in named if name in attrs}
     lines = [", ".join(f"{name} {shown(value)}" for name, value in plain.items())]
+    lines += [f"protects one row of {shown(plain['n'])}, replaced by any other"] if "n" in plain else []
+    lines += [f"model: {attrs['description']}"] if is_description(attrs.get("description")) else []
     try:
         entry = _object(attrs["data_ledger"])
         lines += [f"ledger {shown(entry['ledger'])}, entry {shown(entry['number'])}, {shown(entry['id'])}"]

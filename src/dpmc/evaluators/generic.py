@@ -64,6 +64,13 @@ class Evaluator:
         """
         raise NotImplementedError
 
+    def barker_sd(self, squares: np.ndarray, size: int, clip_factor: float) -> np.ndarray:
+        """Return the sd √(2 − s²) of DP Barker's noise in units of the tempered sum (chains,).
+
+        For integer sums over batches of `size` rows, as `exact_estimate`.
+        """
+        raise NotImplementedError
+
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:

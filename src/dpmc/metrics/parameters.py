@@ -40,7 +40,8 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     Parameters
     ----------
     runs
-        Results of `dpmc.sample` or chain files, of the same model and rows; their chains are joined.
+        Results of `dpmc.sample` or `dpmc.release`, or files of them, of the same model and rows; their
+        chains are joined.
     level
         Posterior probability of the interval.
 

@@ -138,6 +138,11 @@ class GeneralizedLinearModel:
         """Return the public levels of categories and fills of missing values."""
         return self._coding
 
+    @property
+    def description(self) -> str:
+        """Return the call that makes the model, which a release carries: all of it is public."""
+        return repr(self)
+
     def __repr__(self) -> str:
         """Return the call that makes the model, without arguments that have their default."""
         predictors = {name: (self.centres[name], scale) for name, scale in self.scales.items()}

@@ -14,7 +14,6 @@ counts, whether or not `take` returned.
 import hashlib
 import json
 import math
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -286,11 +285,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
         files.lock(file, _waiting(path))
     except OSError as error:
         raise DpmcError(f"{path}: cannot be locked ({error.strerror or error})") from None
-    try:
-        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except OSError:
-        same = False
-    if not same:
+    if not files.is_at(file, path):
         raise DpmcError(f"{path}: was replaced or removed meanwhile")
 
 

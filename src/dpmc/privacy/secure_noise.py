@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpmc.common.errors import DpmcError
-from dpmc.evaluators.lattice import SMALLEST_UNIT
-from dpmc.privacy.lattice import LARGEST_SCALE
+from dpmc.evaluators.lattice import LARGEST_SCALE, SMALLEST_UNIT
 
 SLACK = 1.0 + 1e-12  #: more than the rounding errors of sd/unit
 
@@ -68,8 +67,8 @@ class SecureNoise:
         return np.where(unit == 0.0, 0.0, noisy)
 
     def centred(self, total: np.ndarray, unit: np.ndarray, sd: np.ndarray) -> np.ndarray:
-        """Return unit · (total + Z) (chains,), Z discrete Gaussian of scale S."""
-        noisy: np.ndarray = unit * noisy_sum(total, whole_scale(sd, unit))
+        """Return unit · (total + Z) (chains,), Z discrete Gaussian of scale sd, a function of rows."""
+        noisy: np.ndarray = unit * noisy_sum(total, sd)
         return np.where(unit == 0.0, 0.0, noisy)
 
     def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:

@@ -17,7 +17,7 @@ import math
 import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -368,21 +368,27 @@ def alone(output: Path | None) -> Iterator[None]:
     """Let other processes with the same output wait; raise DpmcError if it exists then.
 
     Two processes that continued the same file would both release its next block. The lock's file is removed
-    only when the output exists: else a process that waits for it would not see one that made it anew.
+    at the end; a process that waited for it then begins with a new one.
     """
     if output is None:
         yield
         return
     path = output.with_name(f".{output.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as file:
-        files.lock(file, f"{output}: waiting for another process that makes this release")
-        if output.exists():
-            with suppress(OSError):
-                path.unlink()
-            raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
-        yield
-        path.unlink()
+    while True:
+        with open(path, "w") as file:
+            files.lock(file, f"{output}: waiting for another process that makes this release")
+            if not files.is_at(file, path):
+                continue
+            try:
+                if output.exists():
+                    raise DpmcError(
+                        f"{output}: exists; name another output, since each release spends its epsilon"
+                    )
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+        return
 
 
 def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) -> xarray.DataTree:
@@ -424,6 +430,9 @@ def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) 
         "ledger": json.dumps(run.ledger.to_json()),
         "data_ledger": json.dumps(loop.entry, sort_keys=True),
     }
+    # The call that makes a regression has its centres, scales, levels and prior, which its readers need.
+    if release_files.is_description(text := getattr(problem.model, "description", None)):
+        root["description"] = text
     library = {"inference_library": "dpmc", "inference_library_version": __version__}
     along = ("chain", "draw")
     statistics = {
