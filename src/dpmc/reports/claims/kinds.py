@@ -168,10 +168,8 @@ def best(
     samplers without privacy at the largest clip bound on models with this id.
     """
     compared = replace(cells, methods=to or cells.methods, at=to_at)
-    other = reduced("smallest", table.column("median", compared))
-    if free:
-        medians = [table.column("median", part, cells.metrics[0]) for _, part in table.experiments(free)]
-        other = reduced("smallest", [by_bound[-1] for by_bound in medians])
+    without_privacy = [at_largest_bound(table, part, cells.metrics[0]) for _, part in table.experiments(free)]
+    other = reduced("smallest", without_privacy if free else table.column("median", compared))
     least = reduced("smallest", table.column("median", cells))
     return least - other if less else float(quotient(least, other))
 
@@ -184,6 +182,11 @@ def increase(table: Table, cells: Cells) -> Array:
     """Return the median MMD at each clip bound less that at the largest."""
     distance = table.column("median", cells, "mmd")
     return distance - distance[-1]
+
+
+def at_largest_bound(table: Table, cells: Cells, metric: str) -> float:
+    """Return a metric's median at the largest clip bound."""
+    return float(table.column("median", cells, metric)[-1])
 
 
 def most_increase(
