@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple, Self
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
+from dpmc.common.values import checked, shown
 from dpmc.common.version import __version__
 from dpmc.privacy import composition
 from dpmc.privacy.events import NEIGHBOURS
@@ -199,10 +199,7 @@ def _read(path: Path, file: IO[bytes]) -> _Content:
     *lines, rest = data.split(b"\n")
     records: list[Record] = []
     for number, line in enumerate(lines, 1):
-        try:
-            records.append(_verified(line, records))
-        except ValueError as error:
-            raise DpmcError(f"{path}: line {number}: {error}") from None
+        records.append(checked(f"{path}: line {number}", _verified, line, records))
     complete = False
     with suppress(ValueError):
         if rest:
