@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> tuple[Study, Path]:
 
 
 def drawn(name: str, study: Study, results: Path):
-    return draw(name, study, metrics_of(study, value_of), Path("none"), results)
+    return draw(name, study, metrics_of(study, value_of), results)
 
 
 def of_totals(study: Study, table: pd.DataFrame, methods: list[str]) -> list[lines.Curve]:
