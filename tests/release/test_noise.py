@@ -2,6 +2,7 @@
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,15 @@ def test_where_no_rows_are_read_the_answer_is_public() -> None:
     sd = np.array([0.0, 1.0, 1e20, 2.0])
     noisy = SecureNoise().corrected(total, unit, sd)
     assert noisy[0] == 0.0 and np.isnan(noisy[1:3]).all() and np.isfinite(noisy[3])
+
+
+def test_other_versions_of_opendp_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    secure_noise.require()
+    monkeypatch.setattr(secure_noise, "version", lambda name: "0.14.1")
+    with pytest.raises(DpmcError, match=r"OpenDP 0.14.1 must be 0.16.\*"):
+        secure_noise.require()
+    pinned = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'release = ["opendp>={secure_noise.EXACT[:-1]},<0.17"]' in pinned
 
 
 def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

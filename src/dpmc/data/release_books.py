@@ -84,16 +84,16 @@ def _of_counts(ledger: ReleaseLedger, attrs: Mapping[str, Any], entry: Mapping[s
     """Return problems of counts, by the numbers of iterations and of those that are forfeited."""
     chains, done, lost = (int(attrs[key]) for key in ("chains", "iterations", "forfeited"))
     performed, spent = counts(ledger.performed_events), counts(ledger.spent_events)
+    if entry["about"]["iterations"] not in (None, done + lost):
+        return [f"entry in data_ledger: does not fit {done} iterations and {lost} forfeited ones"]
     # One sum serves all iterations, which are made again after a kill.
     if {event.name for event in spent} == {SUM}:
         right = sum(performed.values()) == sum(spent.values()) == 1 and done > 0 and lost == 0
         return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
     fits = not ledger.outstanding_events and bool(performed) == (done > 0)
     fits &= bool(spent - performed) == (lost > 0)
-    found = [] if fits and _are_counts(performed, spent - performed, chains, done, lost) else ["counts"]
-    if entry["about"]["iterations"] not in (None, done + lost):
-        found.append("entry in data_ledger")
-    return [f"{what}: do not fit {done} iterations and {lost} forfeited ones" for what in found]
+    right = fits and _are_counts(performed, spent - performed, chains, done, lost)
+    return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
 
 
 def _are_counts(

@@ -21,6 +21,7 @@ from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import count, real, shown
 from dpmc.data import release_books
 from dpmc.privacy.data_ledger import is_entry
+from dpmc.privacy.secure_noise import EXACT
 
 if TYPE_CHECKING:
     import xarray
@@ -52,6 +53,17 @@ def _version(value: object) -> None:
         raise ValueError("must be a version")
 
 
+def _opendp(value: object) -> None:
+    _version(value)
+    if not str(value).startswith(EXACT):
+        raise ValueError(f"must be {EXACT}*, whose noise is exact")
+
+
+def _dpmc(value: object) -> None:
+    if value != "dpmc":
+        raise ValueError("must be dpmc")
+
+
 def _object(value: str) -> dict[str, Any]:
     content = json.loads(value)
     if not isinstance(content, dict):
@@ -80,6 +92,7 @@ LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, whic
 #: Facts of a run in its entry, those that attributes of the root repeat, and others.
 REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
 FACTS = {*REPEATED, "model", "model_values", "columns", "iterations", "start", "run"}
+HEXADECIMAL = ("id", "ledger", "previous", "model_values", "start", "run")  #: parts of an entry, or facts
 
 
 def _entry(value: str) -> None:
@@ -90,6 +103,14 @@ def _entry(value: str) -> None:
         raise ValueError(f"about: {', '.join(sorted(unknown))}: not allowed")
     if missing := FACTS - entry["about"].keys():
         raise ValueError(f"about: {', '.join(sorted(missing))}: missing")
+    about = entry["about"]
+    _name(about["model"])
+    for key, number in (("number", entry["number"]), ("columns", about["columns"])):
+        if type(number) is not int or number < 1:
+            raise ValueError(f"{key}: must be a whole number, at least 1")
+    for key, digits in ((key, {**about, **entry}[key]) for key in HEXADECIMAL):
+        if not isinstance(digits, str) or not re.fullmatch("[0-9a-f]{2,64}", digits):
+            raise ValueError(f"{key}: must be 2 to 64 hexadecimal digits")
     _sorted_object(value)
 
 
@@ -116,7 +137,8 @@ ROOT: Checks = {
     "mode": _release,
     **dict.fromkeys(("model", "method", "accountant"), _name),
     "description": _description,
-    **dict.fromkeys(("dpmc_version", "opendp_version"), _version),
+    "dpmc_version": _version,
+    "opendp_version": _opendp,
     "epsilon": canonical_epsilon,
     **dict.fromkeys(("delta", "temperature"), _positive),
     **dict.fromkeys(("n", "dimension", "chains", "thin"), _from(1)),
@@ -126,7 +148,7 @@ ROOT: Checks = {
     "ledger": _ledger,
     "data_ledger": _entry,
 }
-LIBRARY: Checks = {"inference_library": _name, "inference_library_version": _version}
+LIBRARY: Checks = {"inference_library": _dpmc, "inference_library_version": _version}
 TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), _totals)
 #: Variables of a release: dimensions, and kinds of dtype as NumPy's letters.
 VARIABLES = {
@@ -215,9 +237,21 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         or not ((accepted >= 0) & (accepted <= thin)).all()
     ):
         problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
-    for name, total in groups["sample_stats"].attrs.items():
-        if name.endswith("_total") and np.size(total) != c:
+    diverging = groups["sample_stats"].get("diverging", groups["sample_stats"]["acceptance_rate"] > 1.0)
+    # In the iterations of a draw, and in those after the last one.
+    least_most = {
+        "accepted_total": (accepted.round().sum(axis=1), 1),
+        "diverging_total": (diverging.values.sum(axis=1), thin),
+    }
+    for name, (least, most) in least_most.items():
+        total = np.atleast_1d(groups["sample_stats"].attrs.get(name, least))
+        if total.size != c:
             problems.append(f"/sample_stats: attribute {name}: must have one number for each chain")
+        elif not ((least <= total) & (total <= most * least + int(attrs["iterations"]) - thin * k)).all():
+            problems.append(f"/sample_stats: attribute {name}: does not fit the draws and the iterations")
+    for path, group in groups.items():
+        if group.attrs.get("inference_library_version", attrs["dpmc_version"]) != attrs["dpmc_version"]:
+            problems.append(f"/{path}: inference_library_version: must be that of dpmc, as in the root")
     for path, name in (("posterior", "theta"), ("constant_data", "theta_0")):
         if not np.isfinite(groups[path][name].values).all():  # NaN has bits that mean nothing
             problems.append(f"/{path}: {name}: must be finite")

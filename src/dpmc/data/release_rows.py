@@ -11,7 +11,6 @@ import csv
 import gzip
 import numbers
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,7 +67,8 @@ def read_release_rows(
     ----------
     source : an array, a table of pandas or xarray, or the path of a .csv, .csv.gz or .parquet file. A CSV
         file must begin with a line of names.
-    columns : names of the columns to read, in this order; None: all.
+    columns : names of the columns to read, in this order; None: all. A list of rows needs them: a row with
+        another number of entries is NaN.
     coding : public levels of categories and fills of missing values; a value that is no level is NaN.
 
     Raises DpmcError for a file that is missing or of another kind, for missing columns, and for no rows.
@@ -82,7 +82,7 @@ def read_release_rows(
     if kind == "xarray":
         source = table_of(source, where)
     elif kind != "pandas":
-        source = _frame(source, where)
+        source = _frame(source, columns, where)
     return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, coding, where)
 
 
@@ -162,44 +162,40 @@ def number(value: object) -> float:
         return np.nan
 
 
-def _frame(source: Any, where: str) -> "DataFrame":
+def _frame(source: Any, columns: Sequence[str] | None, where: str) -> "DataFrame":
     """Return an array or a nested list as a data frame."""
     import pandas
 
     if np.ma.isMaskedArray(source):
         source = np.ma.filled(source.astype(object), np.nan)
-    source = _table(source) if isinstance(source, Sequence) else np.asarray(source)
+    if isinstance(source, Sequence):
+        if columns is None:
+            raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
+        source = _table(source, len(columns))
+    source = np.asarray(source)
     if source.ndim not in (1, 2):
         raise DpmcError(f"{where}: must be rows by columns, as an array, a table or a path")
     return pandas.DataFrame(source)
 
 
-def _table(source: Sequence[Any]) -> np.ndarray:
-    """Return a sequence of rows as objects (n, k), with NaN in rows of another shape than most have.
+def _table(source: Sequence[Any], width: int) -> np.ndarray:
+    """Return a sequence of rows as objects (n, width), with NaN in rows of another shape.
 
-    NumPy would choose one type for all entries, so that one row would decide how the others are read.
+    NumPy would choose one type for all entries, so that one row would decide how the others are read. So it
+    would if the width were taken from the rows.
     """
-    rows = [_entries(row) for row in source]
-    counts = Counter(map(_shape, rows))
-    shape = max(counts, key=lambda shape: (counts[shape], shape), default=(0,))
-    table = np.full((len(rows), *shape), np.nan, object)
-    for i, row in enumerate(rows):
-        if _shape(row) == shape and len(shape) < 2:
-            table[i] = np.fromiter(row, object) if shape else row
+    table = np.full((len(source), width), np.nan, object)
+    for place, row in zip(table, source, strict=True):
+        entries = _entries(row)
+        for i, entry in enumerate(entries if len(entries) == width else ()):
+            place[i] = entry
     return table
 
 
-def _entries(row: Any) -> Any:
-    """Return a row as a list; what is none as it is."""
+def _entries(row: Any) -> list[Any]:
+    """Return a row as a list; of what is none a list of one."""
     many = isinstance(row, Sequence) or getattr(row, "ndim", 0) > 0
-    return list(row) if many and not isinstance(row, str | bytes) else row
-
-
-def _shape(row: Any) -> tuple[int, ...]:
-    """Return the shape of a row: () of a number, else its length and, if it begins with a row, that one's."""
-    if not isinstance(row, list):
-        return ()
-    return (len(row), *_shape(_entries(row[0]))[:1]) if row else (0,)
+    return list(row) if many and not isinstance(row, str | bytes) else [row]
 
 
 def _of_frame(table: "DataFrame", columns: Sequence[str] | None, coding: Coding, where: str) -> np.ndarray:

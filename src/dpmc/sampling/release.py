@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import secrets
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dpmc.base import State, SummaryModel
+from dpmc.algorithms.dp_barker import DPBarker
+from dpmc.base import Algorithm, State, SummaryModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -32,7 +34,7 @@ from dpmc.common.threads import one_blas_thread
 from dpmc.common.version import __version__
 from dpmc.data import chain_files, release_files
 from dpmc.evaluators.calls import silent
-from dpmc.evaluators.lattice import LatticeEvaluator
+from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
 from dpmc.models.fingerprint import public_values
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     import xarray
 
 BLOCKS = 200  #: of a run, at most: after a kill a two-hundredth of its iterations is lost
+ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole process
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
 FORMAT = "dpmc unfinished release, format 2"
 
@@ -76,7 +79,7 @@ def release(
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values)
     wanted = {**about, "budget": [float(asked.epsilon), asked.delta]}
-    with one_blas_thread(), alone(output):
+    with ONE_AT_A_TIME, one_blas_thread(), alone(output):
         run, partial, unfinished = begin_release(cell, price), None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
@@ -120,7 +123,9 @@ def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
         which = "inf" if cell.epsilon == "inf" else "per iteration"
         raise DpmcError(f"epsilon: {which}: a release needs a finite epsilon of the whole run")
     problem, epsilon = cell.problem, float(cell.epsilon)
-    lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
+    lattice = lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
+    if largest_scale(cell.algorithm, lattice) > LARGEST_SCALE:
+        raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.releases().total(cell.allowed_iterations())
     cell.algorithm.check(problem.model)
@@ -135,6 +140,13 @@ def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
     cell.require_enough()
     cell.kept_every(cell.allowed_iterations())
     return cell, price
+
+
+def largest_scale(algorithm: Algorithm, lattice: Lattice) -> float:
+    """Return the largest scale of a test's noise that the rows may call for; 0 if they call for none."""
+    if not isinstance(algorithm, DPBarker):
+        return 0.0
+    return math.sqrt(2.0 * algorithm.batch_size) * lattice.ratio / algorithm.clip_factor
 
 
 def summaries_of(cell: Cell) -> int:
@@ -251,6 +263,9 @@ class ReleaseLoop(Loop):
         if not once:
             return
         try:
+            # Without releases in the iterations the budget is for one alone, whatever it leaves.
+            if not self.releases.each and self.run.ledger.spent_events:
+                raise BudgetExceeded
             self.run.ledger.reserve(once)
         except BudgetExceeded:
             raise DpmcError(
