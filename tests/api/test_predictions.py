@@ -130,10 +130,8 @@ def test_other_levels_and_missing_values_without_a_fill_are_refused(source: str,
 
     good = TEXTS.fillna({"age": 1, "region": "north"})
     assert read(good).shape == (4, 3)
-    row = {"table": 2, "csv": 4}[source]
-    with pytest.raises(
-        dpmc.DpmcError, match=rf"row {row}, column region: 'west' is not a level \(north, south"
-    ):
+    place = {"table": "row 2, column region", "csv": "t.csv: line 4: column region"}[source]
+    with pytest.raises(dpmc.DpmcError, match=rf"{place}: 'west' is not a level \(north, south"):
         read(good.assign(region=["north", "north", "west", "north"]))
     with pytest.raises(dpmc.DpmcError, match="column region"):
         read(good.assign(region=["north", "north", None, "north"]))
