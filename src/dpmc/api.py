@@ -129,6 +129,8 @@ def sample(
     values = plain_hyperparameters(hyperparameters, algorithm)
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
     problem = _problem(model, data, (seed + 1) * chains, person, most)
+    if progress and person is not None:
+        logs.LOGGER.info("n = %d rows are kept, at most %d of each %s", problem.n, most, person)
     if start is not None:
         problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
@@ -186,7 +188,9 @@ def budget(
     Returns
     -------
     dict
-        Iterations or ε by accountant, for the accountants that are meant for the algorithm's releases.
+        Iterations or ε by accountant, for the accountants that are meant for the algorithm's releases. Of
+        `noisy-statistics` at ε: `noise_multiplier`, the noise of its sum over one row's sensitivity, and by
+        `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too small.
 
     Raises
     ------
@@ -211,7 +215,10 @@ def budget(
     if total is not None:
         values = calibrated(algorithm, values, total, delta_for(delta, n), n, most)
     releases = RunReleases.of(made_algorithm(algorithm, values, d), n, chains)
-    return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
+    found = releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
+    if total is not None and algorithm_class(algorithm).calibrates_run:
+        return {"noise_multiplier": values["noise_multiplier"], "tight": found["tight"]}
+    return found
 
 
 def tune(
