@@ -180,7 +180,11 @@ command(
     "dpmc sample --study thesis --model circle --method dp-hmc --epsilon 1 --seed 0 --output chain.nc",
     STUDY,
     MODEL,
-    option("--method", "method of the study (default: from output names <method>/eps-<epsilon>/seed-<n>.nc)"),
+    option(
+        "--method",
+        "method of the study, for module:Class any algorithm "
+        "(default: from output names <method>/eps-<epsilon>/seed-<n>.nc)",
+    ),
     option(
         "--epsilon",
         "total budget of a run, or epsilon per iteration, as in the study; inf for no privacy "
