@@ -331,9 +331,11 @@ def recommend(
     """Predict which method is worth ε, on data sets simulated by the model. No private row is read.
 
     On each of the twins, `noisy-statistics`, `dp-penalty` and `dp-hmc` are run with hyperparameters that one
-    twin suggests. `dpmc.tune` may find better ones for chains. Of the methods of whose 90 % intervals at
-    least 70 % contain the truth, and are on average less than 10 times as wide as without privacy and less
-    than half as wide as the prior's (if the model has a `prior_sd`), the one with the least error is named.
+    twin suggests. `dpmc.tune` may find better ones for chains. A method is rejected if fewer than 70 % of its
+    90 % intervals contain the truth, or if they are on average less than 0.9 or at least 10 times as wide as
+    without privacy, or at least half as wide as the prior's (if the model has a `prior_sd`). The method with
+    the least error is named of those that are left. Narrower intervals than without privacy show a chain that
+    has not moved enough.
 
     Parameters
     ----------

@@ -102,12 +102,13 @@ def test_what_is_not_worth_it() -> None:
     assert good.is_worth_it
     assert good._replace(of_prior=np.nan).is_worth_it, "the prior's sd is unknown"
     assert not good.reasons and "rejected" not in str(good)
-    reasons = {
-        "coverage": (0.3, "only 30% of"),
-        "width": (11.0, "11.0 times"),
-        "of_prior": (0.6, "60% as wide"),
-    }
-    for key, (value, reason) in reasons.items():
+    reasons = [
+        ("coverage", 0.3, "only 30% of intervals"),
+        ("width", 11.0, "intervals 11 times as wide"),
+        ("width", 0.8, "intervals 0.8 times as wide"),
+        ("of_prior", 0.6, "60% as wide as the prior's"),
+    ]
+    for key, value, reason in reasons:
         bad = good._replace(**{key: value})
         assert not bad.is_worth_it
         assert f"rejected ({bad.reasons[0]})" in str(bad) and reason in bad.reasons[0]
