@@ -22,7 +22,7 @@ Measurement = Callable[[list[int]], list[int]]
 
 
 def require() -> None:
-    """Raise DpmcError, naming the extra, unless OpenDP is installed."""
+    """Raise DpmcError, saying what to install, unless OpenDP is installed."""
     _opendp()
 
 
@@ -30,9 +30,9 @@ def _opendp() -> Any:
     try:
         import opendp.prelude
     except ImportError:
-        raise DpmcError(
-            "release: noise that may be released needs OpenDP: pip install 'dpmc[release]'"
-        ) from None
+        # As the extra "release" in pyproject.toml.
+        how = "pip install 'opendp>=0.16,<0.17'"
+        raise DpmcError(f"release: noise that may be released needs OpenDP: {how}") from None
     return opendp.prelude
 
 
