@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dpmc
+from dpmc.api import plain_hyperparameters
 from dpmc.common.draws import second_half
 from dpmc.data import datasets
 from dpmc.models.own import given_model
@@ -57,7 +58,10 @@ def test_a_recommendation_is_taken_as_hyperparameters_of_its_method_alone() -> N
     np.testing.assert_array_equal(*(tree.posterior.theta for tree in trees))
     with pytest.raises(dpmc.DpmcError, match="recommend names noisy-statistics, not dp-penalty"):
         dpmc.sample(MODEL, rows, hyperparameters=found, **SHORT)
+    assert plain_hyperparameters(found) == {"clip": 2.0}, "where the algorithm is checked later"
     none = Recommendation("none", (good,))
+    with pytest.raises(dpmc.DpmcError, match="recommend names no method"):
+        plain_hyperparameters(none)
     for call in (dpmc.budget, dpmc.tune):
         with pytest.raises(dpmc.DpmcError, match="recommend names no method, not dp-penalty"):
             call(*((500,) if call is dpmc.budget else (MODEL, 500)), hyperparameters=none, epsilon=1)

@@ -88,7 +88,7 @@ class Recommendation(NamedTuple):
 
     def hyperparameters_of(self, algorithm: str) -> dict[str, Any]:
         """Return the hyperparameters of the recommended method; raise DpmcError unless it is `algorithm`."""
-        if self.method != algorithm:
+        if self.method == "none" or self.method != algorithm:
             one = "no method" if self.method == "none" else self.method
             raise DpmcError(
                 f"hyperparameters: dpmc.recommend names {one}, not {algorithm}; those that it tried are in "
