@@ -49,8 +49,8 @@ class GeneralizedLinearModel:
         Whether the model has an intercept. It is the first parameter.
     prior_sd
         Standard deviation of the normal prior around 0 of each coefficient; one number, or one per parameter.
-        For standardised predictors and a small ε about 1: where noise dominates, it decides how wide intervals
-        are.
+        For standardised predictors and a small ε about 1: where noise dominates, it decides the intervals'
+        width.
     norm
         Bound of ‖z‖ without intercept: longer vectors of predictors are scaled down to it; None: no bound.
     true_theta
