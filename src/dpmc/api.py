@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
+from dpmc.common.values import checked as checked
 from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.tuning import LEAK
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
-Value = TypeVar("Value")
 Hyperparameters: TypeAlias = "Mapping[str, Any] | Recommendation | str | Path | None"
 
 
@@ -313,7 +313,7 @@ def tune(
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        result = search.searched(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
+        result = search.search(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
     return result
@@ -450,8 +450,7 @@ def calibrated(
     cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
     if not cls.calibrates_run or total == np.inf:
         return values
-    made: dict[str, Any] = cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
-    return made
+    return cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
 
 
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
@@ -466,14 +465,6 @@ def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> 
         rule = f"{name} needs {'; '.join(needed)}. dpmc.{how} finds some on simulated rows"
         raise DpmcError(f"hyperparameters: {rule}")
     return read(cls, values, "hyperparameters", dimension)
-
-
-def checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
-    """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
-    try:
-        return check(*arguments)
-    except ValueError as error:
-        raise DpmcError(f"{name}: {error}") from None
 
 
 def delta_for(delta: float | None, n: int) -> float:

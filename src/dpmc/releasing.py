@@ -75,8 +75,8 @@ def release(
         As in `dpmc.sample`. All of them are public and must not depend on the rows.
     data
         Private rows, as in `dpmc.sample`; a CSV file must begin with a line of names. A row with an entry
-        that is missing, no number or beyond 1e150, and one that the model's `check_rows` refuses, counts as 0
-        in every sum. Nothing says that there is one.
+        that is missing (and has no fill in the model), no number or beyond 1e150, and one that the model's
+        `check_rows` refuses, counts as 0 in every sum. Nothing says that there is one.
     n
         Number of rows, known without looking at them: the first n count, and those that lack count as 0.
         None: n is the number of rows in `data`, or of lines in its file.

@@ -164,9 +164,9 @@ def test_the_same_metrics_give_the_same_bytes(tmp_path: Path, ending: str) -> No
     of, table = study(EASY[:1]), tmp_path / "metrics.csv"
     metrics(of).to_csv(table, index=False)
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
-    plot("mmd-easy", of, [table], PUBLISHED, [first])
+    plot("mmd-easy", of, [table], [first])
     with matplotlib.rc_context({"font.size": 20.0, "lines.linewidth": 7.0, "axes.grid": True}):
-        plot("mmd-easy", of, [table], PUBLISHED, [second])
+        plot("mmd-easy", of, [table], [second])
     assert first.read_bytes() == second.read_bytes() and b"CreationDate" not in first.read_bytes()
 
 

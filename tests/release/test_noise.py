@@ -1,9 +1,7 @@
 """Noise of a release: its law, its scale, and the price of what is not Gaussian about it."""
 
 import math
-import re
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -214,12 +212,19 @@ def test_where_no_rows_are_read_the_answer_is_public() -> None:
     assert noisy[0] == 0.0 and np.isnan(noisy[1:3]).all() and np.isfinite(noisy[3])
 
 
-def test_without_opendp_its_versions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the extra "release"; dpmc is on no index, so that `pip install dpmc` is no answer."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    (needed,) = project["project"]["optional-dependencies"]["release"]
+def test_other_versions_of_opendp_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    secure_noise.require()
+    monkeypatch.setattr(secure_noise, "version", lambda name: "0.14.1")
+    with pytest.raises(DpmcError, match=r"OpenDP 0.14.1 must be 0.16.\*"):
+        secure_noise.require()
+    pinned = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'release = ["opendp>={secure_noise.EXACT[:-1]},<0.17"]' in pinned
+
+
+def test_without_opendp_its_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where it is another one; dpmc is on no index, so that `pip install dpmc` is no answer."""
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(DpmcError, match=re.escape(f"pip install '{needed}'")):
+    with pytest.raises(DpmcError, match=r"needs OpenDP: pip install 'opendp==0.16.\*'"):
         secure_noise.require()
 
 

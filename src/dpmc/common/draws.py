@@ -62,5 +62,4 @@ def for_all_rows(draws: np.ndarray, temperature: float, mcse: np.ndarray) -> np.
     mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.nan_to_num(mcse / sd, nan=0.0, posinf=0.0)
-    shrunk: np.ndarray = mean + np.sqrt(temperature + error**2) * (draws - mean)
-    return shrunk
+    return mean + np.sqrt(temperature + error**2) * (draws - mean)

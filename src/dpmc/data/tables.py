@@ -117,7 +117,7 @@ def _read_file(path: Path, how: Reading) -> np.ndarray:
         raise DpmcError(f"{path}: {reason}") from None
 
 
-def table_of(data: Any, where: str) -> Any:
+def table_of(data: Any, where: str) -> "DataFrame":
     """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}

@@ -261,7 +261,8 @@ def attempted(method: Values, block: np.ndarray, shape: tuple[int, ...]) -> np.n
     rows = block.view()
     rows.flags.writeable = False
     try:
-        values = method(rows)
+        with calls.without_warnings():  # undone afterwards, whatever the method made of warnings and errors
+            values = method(rows)
     except (Exception, SystemExit):  # a user's code may raise anything, and if so may depend on the rows
         return None
     return np.array(values) if np.shape(values) == (len(block), *shape) else None
@@ -327,7 +328,8 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
         for j in np.flatnonzero(usable) if check is not None else ():
             row = rows[j : j + 1].copy()
             try:
-                cast(Callable[[np.ndarray], Any], check)(row)
+                with calls.without_warnings():
+                    cast(Callable[[np.ndarray], Any], check)(row)
             except (Exception, SystemExit):
                 usable[j] = False
     return usable

@@ -9,13 +9,11 @@ import numpy as np
 
 from dpmc.common.draws import diagnostics, for_all_rows, second_half
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
-from dpmc.data import chain_files
+from dpmc.common.values import checked, shown
+from dpmc.data.chain_files import Run, as_tree
 
 if TYPE_CHECKING:
     import pandas
-
-    from dpmc.data.chain_files import Run
 
 #: Models of the catalogue whose tempered posterior is not nearly normal, by a word of their name.
 CURVED = ("banana", "mixture", "circle")
@@ -42,7 +40,8 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     Parameters
     ----------
     runs
-        Results of `dpmc.sample` or chain files, of the same model and rows; their chains are joined.
+        Results of `dpmc.sample` or `dpmc.release`, or files of them, of the same model and rows; their
+        chains are joined.
     level
         Posterior probability of the interval.
 
@@ -62,7 +61,7 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
 
     if not runs or not 0.0 < level < 1.0:
         raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
-    trees = [chain_files.as_tree(run) for run in runs]
+    trees = [as_tree(run) for run in runs]
     about = trees[0].attrs
     for key in SAME:
         values = {str(tree.attrs.get(key)): None for tree in trees}
@@ -71,10 +70,7 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     halves = [second_half(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
-    try:
-        found = diagnostics(draws)
-    except ValueError as error:
-        raise DpmcError(f"summary: {error}") from None
+    found = checked("summary", diagnostics, draws)
     temperature, model = float(about.get("temperature", 1.0)), str(about.get("model_id", about["model"]))
     mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     sides = 0.5 - 0.5 * level, 0.5 + 0.5 * level

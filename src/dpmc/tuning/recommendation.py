@@ -1,7 +1,5 @@
 """Which method is worth its ε: predictions from simulated twins of the data. No private row is read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -40,11 +38,11 @@ class Prediction(NamedTuple):
     """
 
     method: str
-    hyperparameters: dict[str, Any]  # those of noisy statistics without the noise, which follows from ε
-    error: float  # root mean square of (posterior mean − θ)/sd, sd that of the posterior without privacy
-    width: float  # of 90 % intervals, over those without privacy; mean
-    coverage: float  # share of 90 % intervals that contain θ
-    of_prior: float  # width over that of the prior, mean; NaN if unknown
+    hyperparameters: dict[str, Any] = {}  # of noisy statistics without the noise, which follows from ε
+    error: float = np.nan  # root mean square of (mean − θ)/sd, sd of the posterior without privacy
+    width: float = np.nan  # of 90 % intervals, over those without privacy; mean
+    coverage: float = np.nan  # share of 90 % intervals that contain θ
+    of_prior: float = np.nan  # width over that of the prior, mean; NaN if unknown
     obstacle: str = ""  # why the method cannot be used; numbers are NaN then
     clipped: float = np.nan  # share of simulated rows that the clip bound binds, of evaluations; mean
     half_widths: Mapping[str, float] = {}  # of the 90 % interval by parameter, in its units; mean
@@ -154,8 +152,7 @@ def predict(
             raise DpmcError("the budget allows too few iterations")
         chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
     except DpmcError as error:
-        unknown = np.nan
-        return Prediction(method, {}, unknown, unknown, unknown, unknown, str(error))
+        return Prediction(method, obstacle=str(error))
     found = judged(method, values, problems, [one.draws[:, one.draws.shape[1] // 2 :] for one in chains])
     bound = values["clip"] if method == "noisy-statistics" else None
     shares = [clipped_share(*pair, bound) for pair in zip(chains, problems, strict=True)]
@@ -176,8 +173,7 @@ def clipped_share(chain: Chains, problem: Problem, bound: float | None) -> float
 def norms(problem: Problem) -> np.ndarray:
     """Return the norms of the summaries (n,) of a problem's rows."""
     summaries = cast(SummaryModel, problem.model).summaries(problem.rows)
-    lengths: np.ndarray = np.sqrt((summaries**2).sum(axis=1))
-    return lengths
+    return np.sqrt((summaries**2).sum(axis=1))
 
 
 def noisy_statistics(problem: Problem) -> dict[str, Any]:
