@@ -50,6 +50,9 @@ def sample(options: argparse.Namespace) -> None:
     outputs.check(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
+    if study.person and not options.quiet:
+        kept = f"n = {problem.n} rows are kept, at most {study.rows_per_person} of each {study.person}"
+        print(kept, file=sys.stderr)
     all_jobs = [job for method in asked for job in _jobs(method, options, study, problem)]
     cells = [cell for job in all_jobs for cell in job.cells]
     # All cells before the first is sampled: an error must not come after a part of the budget is spent.

@@ -17,6 +17,7 @@ from scipy.special import expit
 from dpmc.base import NoisySum
 from dpmc.common.draws import diagnostics, for_all_rows, second_half
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 from dpmc.common.values import array, positive, shown
 from dpmc.models.columns import Coding, text_of, translated
 from dpmc.models.exponential import ExponentialFamily
@@ -49,6 +50,8 @@ class GeneralizedLinearModel:
         Whether the model has an intercept. It is the first parameter.
     prior_sd
         Standard deviation of the normal prior around 0 of each coefficient; one number, or one per parameter.
+        For standardised predictors and a small ε about 1: where noise dominates, it decides the intervals'
+        width.
     norm
         Bound of ‖z‖ without intercept: longer vectors of predictors are scaled down to it; None: no bound.
     true_theta
@@ -192,17 +195,27 @@ class GeneralizedLinearModel:
         Rows are an array (n, 1 + predictors), or without the outcome (n, predictors); or a table of pandas or
         xarray, or a mapping of columns, with the predictors by name.
         """
-        x = self._predictors(rows)
-        k = len(self._centre)
-        z = (x[:, :k] - self._centre) / self._scale
-        categories = self._coding.levels.values()
-        dummies = [x[:, [k + j]] == np.arange(1, len(known)) for j, known in enumerate(categories)]
-        z = np.column_stack([z, *dummies]) if dummies else z
+        z = self._scaled(rows)
         if self._norm is not None:
             # Row by row, by a public bound: a scale from all rows would let one row change the others.
             length = np.sqrt((z**2).sum(axis=1, keepdims=True))
             z *= np.minimum(1.0, self._norm / np.where(length > 0.0, length, 1.0))
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
+
+    def _scaled(self, rows: Any) -> np.ndarray:
+        """Return z (n, coefficients) without intercept and bound of the norm."""
+        x = self._predictors(rows)
+        k = len(self._centre)
+        z = (x[:, :k] - self._centre) / self._scale
+        categories = self._coding.levels.values()
+        dummies = [x[:, [k + j]] == np.arange(1, len(known)) for j, known in enumerate(categories)]
+        return np.column_stack([z, *dummies]) if dummies else z
+
+    def beyond_norm(self, rows: Any) -> np.ndarray | None:
+        """Return which rows (n,) are longer than `norm` and are shortened; None without `norm`."""
+        if self._norm is None:
+            return None
+        return np.asarray((self._scaled(rows) ** 2).sum(axis=1) > self._norm**2)
 
     def _predictors(self, rows: Any) -> np.ndarray:
         """Return predictors (n, columns − 1) as numbers; raise DpmcError for a table that lacks some."""
@@ -233,7 +246,8 @@ class GeneralizedLinearModel:
         ----------
         rows
             New rows (m), as for `design`; the outcome is not needed. No ε covers them: predictions for
-            private rows are as private as these.
+            private rows are as private as these. Rows longer than `norm` are shortened, as in the likelihood;
+            a warning counts them.
         tree
             A result of `dpmc.sample` with this model. Draws of its second half are used. Tempering is taken
             out of each parameter as in `dpmc.summary`, by a normal approximation.
@@ -261,6 +275,10 @@ class GeneralizedLinearModel:
         draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
         if temperature < 1.0:
             draws = for_all_rows(draws, temperature, diagnostics(draws).mcse)
+        beyond = self.beyond_norm(rows)
+        if beyond is not None and beyond.any():
+            text = "predict: %s rows are longer than norm %g and are shortened"
+            LOGGER.warning(text, beyond.sum(), self._norm)
         z, generator, flat = self.design(rows), np.random.default_rng(seed), draws.reshape(-1, self.dimension)
         shape, dims = (*draws.shape[:2], len(z)), ("chain", "draw", "row")
         drawn = np.stack([self._outcomes(generator, each, z) for each in flat])
@@ -576,10 +594,10 @@ def _coded(
     for name, given in levels.items():
         where = f"{who}: levels: {name}"
         texts = () if isinstance(given, str) else tuple(map(text_of, given))
-        if name in names or len(texts) < 2 or len(set(texts)) < len(texts):
-            raise DpmcError(
-                f"{where}: {shown(given)} must be two or more different levels of a further column"
-            )
+        if name in names:
+            raise DpmcError(f"{where}: is also among the predictors; name a category in levels alone")
+        if len(texts) < 2 or len(set(texts)) < len(texts):
+            raise DpmcError(f"{where}: {shown(given)} must be two or more different levels")
         known[name], parts = texts, list(given.values()) if isinstance(given, Mapping) else [1.0] * len(texts)
         total = sum(positive(part, where) for part in parts)
         shares[name] = tuple(float(part) / total for part in parts)

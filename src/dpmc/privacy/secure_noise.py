@@ -28,7 +28,7 @@ EXACT = "0.16."
 
 
 def require() -> None:
-    """Raise DpmcError, naming the extra, unless OpenDP is installed in a version whose noise is exact."""
+    """Raise DpmcError, saying what to install, unless OpenDP has a version whose noise is exact."""
     _opendp()
     if not (installed := version("opendp")).startswith(EXACT):
         raise DpmcError(f"release: OpenDP {installed} must be {EXACT}*: pip install 'opendp=={EXACT}*'")
@@ -38,9 +38,8 @@ def _opendp() -> Any:
     try:
         import opendp.prelude
     except ImportError:
-        raise DpmcError(
-            "release: noise that may be released needs OpenDP: pip install 'dpmc[release]'"
-        ) from None
+        how = f"pip install 'opendp=={EXACT}*'"
+        raise DpmcError(f"release: noise that may be released needs OpenDP: {how}") from None
     return opendp.prelude
 
 

@@ -127,6 +127,13 @@ class Study:
             self.document.refuse("methods", label, rule=rule)
         return method
 
+    def running(self, algorithm: str) -> "Study":
+        """Return this study with an algorithm as a further method, whose hyperparameters the caller gives."""
+        method = StudyMethod(
+            label=algorithm, algorithm=algorithm, settings_of=algorithm, models=(*self.models,)
+        )
+        return replace(self, methods={**self.methods, algorithm: method})
+
     def tuned_at(self, model: str, epsilon: str) -> "Study":
         """Return this study with another ε of trials for a model of it or a user's `module:Class`."""
         tuned = self.model(model).model_copy(update={"tuning_epsilon": epsilon})
