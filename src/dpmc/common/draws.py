@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,14 @@ def diagnostics(draws: np.ndarray) -> Diagnostics:
         ess = array_stats.ess(values, method="bulk")
         mcse = array_stats.mcse(values, method="mean")
     return Diagnostics(*(np.asarray(found, dtype=float) for found in (rhat, ess, mcse)))
+
+
+def is_of_tempered_sum(attributes: Mapping[Any, Any]) -> bool:
+    """Return whether a run's draws are of a tempered posterior given a noisy sum, by its attributes.
+
+    The noise of the sum is as large at any temperature, so that √T does not take tempering out.
+    """
+    return float(attributes.get("temperature", 1.0)) < 1.0 and '"name": "sum"' in str(attributes["ledger"])
 
 
 def for_all_rows(draws: np.ndarray, temperature: float, mcse: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpmc.base import NoisySum
-from dpmc.common.draws import diagnostics, for_all_rows, second_half
+from dpmc.common.draws import diagnostics, for_all_rows, is_of_tempered_sum, second_half
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import array, positive, shown
@@ -272,6 +272,11 @@ class GeneralizedLinearModel:
             raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
         if not hasattr(self, "simulate"):
             raise DpmcError(f"predict: {type(self).__name__} needs draw(generator, eta)")
+        if is_of_tempered_sum(tree.attrs):
+            raise DpmcError(
+                "predict: the noise of a sum is not tempered, so the draws have not the spread of all rows: "
+                "run noisy-statistics on the model without tempering"
+            )
         draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
         if temperature < 1.0:
             draws = for_all_rows(draws, temperature, diagnostics(draws).mcse)

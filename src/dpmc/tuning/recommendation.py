@@ -197,7 +197,8 @@ def judged(
         covered.append((low <= truth) & (truth <= high))
         prior_sd = np.asarray(getattr(problem.model, "prior_sd", np.nan), dtype=float)
         of_prior.append((high - low) / (2.0 * 1.645 * prior_sd) * np.ones(problem.dimension))
-        halves.append(0.5 * (high - low) * untempered(problem, chain))
+        of_sum = method == "noisy-statistics" and problem.temperature < 1.0  # its noise is not tempered
+        halves.append(0.5 * (high - low) * (np.nan if of_sum else untempered(problem, chain)))
     error = float(np.sqrt(np.mean(np.square(errors))))
     width, coverage, share = (float(np.mean(part)) for part in (widths, covered, of_prior))
     names = problems[0].parameters or [f"theta[{i}]" for i in range(problems[0].dimension)]
