@@ -2,7 +2,7 @@
 
     python benchmarks/growth.py [--draw]
 
-Ten minutes on an idle machine; `--draw`: from the table of the last time, beside the figure.
+A minute on an idle machine; `--draw`: from the table of the last time, beside the figure.
 Flat banana, 40 chains at posterior draws; bounds clip 1 % of the log ratios and 20 % of the gradients.
 """
 

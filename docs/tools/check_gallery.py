@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.shipped import shipped
 from dpmc.reports import plots
 from dpmc.reports.plots import stamp
 from dpmc.studies import Study, load_study
@@ -49,7 +48,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
 def inputs(study: Study, figure: str) -> list[Path]:
     """Return the files from which a figure is drawn."""
     metrics = plots.metric_files(study, plots.reads(figure, study)[0], RESULTS)
-    return plots.inputs(figure, study, metrics, shipped("data", "published"), RESULTS)
+    return plots.inputs(figure, study, metrics, RESULTS)
 
 
 def main() -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
+from dpmc.common.values import checked as checked
 from dpmc.models import Definition
 from dpmc.models.own import given_model
 from dpmc.tuning import LEAK
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
-Value = TypeVar("Value")
-Hyperparameters = Mapping[str, Any] | str | Path | None
+Hyperparameters: TypeAlias = "Mapping[str, Any] | Recommendation | str | Path | None"
 
 
 def sample(
@@ -79,9 +79,9 @@ def sample(
         Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
         0.1/n, as in the studies. n is public.
     hyperparameters
-        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
-        either. They must not depend on the private rows. There are no defaults: good values depend on the
-        model and on n.
+        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, that of `dpmc.recommend` if it
+        names this algorithm, or the path of a YAML file with one of the first two. They must not depend on
+        the private rows. There are no defaults: good values depend on the model and on n.
     chains
         Number of chains. Each gets an equal part of the iterations that the budget allows.
     iterations
@@ -126,9 +126,11 @@ def sample(
 
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     seed = checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
-    values = plain_hyperparameters(hyperparameters)
+    values = plain_hyperparameters(hyperparameters, algorithm)
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
     problem = _problem(model, data, (seed + 1) * chains, person, most)
+    if progress and person is not None:
+        logs.LOGGER.info("n = %d rows are kept, at most %d of each %s", problem.n, most, person)
     if start is not None:
         problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
@@ -186,7 +188,9 @@ def budget(
     Returns
     -------
     dict
-        Iterations or ε by accountant, for the accountants that are meant for the algorithm's releases.
+        Iterations or ε by accountant, for the accountants that are meant for the algorithm's releases. Of
+        `noisy-statistics` at ε: `noise_multiplier`, the noise of its sum over one row's sensitivity, and by
+        `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too small.
 
     Raises
     ------
@@ -207,11 +211,14 @@ def budget(
     k = None if iterations is None else checked("iterations", count, iterations)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
-    values = plain_hyperparameters(hyperparameters)
+    values = plain_hyperparameters(hyperparameters, algorithm)
     if total is not None:
         values = calibrated(algorithm, values, total, delta_for(delta, n), n, most)
     releases = RunReleases.of(made_algorithm(algorithm, values, d), n, chains)
-    return releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
+    found = releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
+    if total is not None and algorithm_class(algorithm).calibrates_run:
+        return {"noise_multiplier": values["noise_multiplier"], "tight": found["tight"]}
+    return found
 
 
 def tune(
@@ -280,7 +287,10 @@ def tune(
 
     algorithm_class(algorithm)  # raises for an unknown one
     if algorithm not in FREE or canonical_epsilon(epsilon) == "inf":
-        raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search")
+        hint = ""
+        if algorithm_class(algorithm).calibrates_run:
+            hint = "; dpmc.recommend(model, n, epsilon=...) finds its clip bound on simulated rows"
+        raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search{hint}")
     chains = checked("chains", count, chains, 1, MOST_CHAINS)
     trials, seeds = checked("trials", count, trials), checked("seeds", count, seeds)
     problem = _public_problem(model, data, data_are_public, (seeds + FINAL_SEEDS) * chains)
@@ -294,7 +304,7 @@ def tune(
         chains=chains,
         rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
     )
-    given, kept = plain_hyperparameters(hyperparameters), plain_hyperparameters(fixed)
+    given, kept = plain_hyperparameters(hyperparameters, algorithm), plain_hyperparameters(fixed)
     declared.checked(algorithm_class(algorithm), kept, "fixed", problem.dimension, partial=True)
     if given:
         given |= kept
@@ -303,7 +313,7 @@ def tune(
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else Path(table)
-        result = search.searched(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
+        result = search.search(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
     return result
@@ -316,11 +326,16 @@ def recommend(
     epsilon: float | str,
     delta: float | None = None,
     twins: int = 5,
+    rows_per_person: int = 1,
 ) -> Recommendation:
     """Predict which method is worth ε, on data sets simulated by the model. No private row is read.
 
     On each of the twins, `noisy-statistics`, `dp-penalty` and `dp-hmc` are run with hyperparameters that one
-    twin suggests. `dpmc.tune` may find better ones for chains.
+    twin suggests. `dpmc.tune` may find better ones for chains. A method is rejected if fewer than 70 % of its
+    90 % intervals contain the truth, or if they are on average less than 0.9 or at least 10 times as wide as
+    without privacy, or at least half as wide as the prior's (if the model has a `prior_sd`). The method with
+    the least error is named of those that are left. Narrower intervals than without privacy show a chain that
+    has not moved enough.
 
     Parameters
     ----------
@@ -328,16 +343,17 @@ def recommend(
         As in `dpmc.sample`; it needs `simulate(generator, theta, n)` and a `true_theta`, your guess.
     n
         Number of rows; None: the model's `n`.
-    epsilon, delta
-        Budget of one run.
+    epsilon, delta, rows_per_person
+        Budget of one run, as in `dpmc.sample`.
     twins
         Number of simulated data sets.
 
     Returns
     -------
     Recommendation
-        `method`, "none" if no method's 90 % intervals hold and are narrow enough, and `predictions` of each:
-        error and width in units without privacy, hyperparameters. Printed, it is a text.
+        `method`, "none" if no method is good enough, and `predictions` of each: error and width in units
+        without privacy, `half_widths` of 90 % intervals by parameter, as `dpmc.summary` gives them, and
+        hyperparameters. Printed, it is a text. `dpmc.sample` takes it as `hyperparameters`.
 
     Raises
     ------
@@ -356,7 +372,8 @@ def recommend(
         datasets.build(label, name, f"fresh-{twin}", rows, STARTS, definition=definition)
         for twin in range(checked("twins", count, twins))
     ]
-    return recommendation.recommend(problems, total, delta_for(delta, rows))
+    most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    return recommendation.recommend(problems, total, delta_for(delta, rows), most)
 
 
 def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
@@ -409,10 +426,15 @@ def _public_problem(model: object, data: object, data_are_public: bool, starts: 
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 
-def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
-    """Return hyperparameters as plain values, from a mapping, a file or the result of a search."""
+def plain_hyperparameters(given: Hyperparameters, algorithm: str = "") -> dict[str, Any]:
+    """Return hyperparameters as plain values, from a mapping, a file, a search or a recommendation.
+
+    Raises DpmcError for a recommendation of another method than `algorithm`, if that is given.
+    """
     from dpmc.studies import read_yaml
 
+    if isinstance(given, tuple):  # a Recommendation, whose module is slow to import
+        given = given.hyperparameters_of(algorithm or given.method)
     content = read_yaml(Path(given)) if isinstance(given, str | Path) else {} if given is None else given
     values = {}
     for key, value in hyperparameters_in(content, "hyperparameters").items():
@@ -428,8 +450,7 @@ def calibrated(
     cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
     if not cls.calibrates_run or total == np.inf:
         return values
-    made: dict[str, Any] = cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
-    return made
+    return cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
 
 
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:
@@ -438,19 +459,12 @@ def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> 
     # First, so that a misspelt one is not reported as a missing one.
     declared.checked(cls, values, "hyperparameters", dimension, partial=True)
     if needed := missing(cls, values):
-        raise DpmcError(
-            f"hyperparameters: {name} needs {'; '.join(needed)}. dpmc.tune(model, n, {name!r}, epsilon=...) "
-            "finds some on simulated rows"
-        )
+        how = f"tune(model, n, {name!r}, epsilon=...)"
+        if cls.calibrates_run:  # nothing to search, since ε sets the noise
+            how = "recommend(model, n, epsilon=...)"
+        rule = f"{name} needs {'; '.join(needed)}. dpmc.{how} finds some on simulated rows"
+        raise DpmcError(f"hyperparameters: {rule}")
     return read(cls, values, "hyperparameters", dimension)
-
-
-def checked(name: str, check: Callable[..., Value], *arguments: object) -> Value:
-    """Return a checked value; raise DpmcError with the name of the argument in place of ValueError."""
-    try:
-        return check(*arguments)
-    except ValueError as error:
-        raise DpmcError(f"{name}: {error}") from None
 
 
 def delta_for(delta: float | None, n: int) -> float:

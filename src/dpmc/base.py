@@ -12,8 +12,6 @@ rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums f
 and `privacy/accountants/base.py`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import Field, dataclass
@@ -22,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 Array = np.ndarray
+Generators = Sequence[np.random.Generator]  #: one for each chain
 
 
 class Model(Protocol):
@@ -134,7 +133,7 @@ class NoiseSource(Protocol):
         """Return unit · total + N(−sd²/2, sd²), all (chains,); `unit` is one number or (chains,)."""
 
     def centred(self, total: Array, unit: Any, sd: Array) -> Array:
-        """Return unit · total + N(0, sd²), all (chains,)."""
+        """Return unit · (total + N(0, sd²)), all (chains,)."""
 
     def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
         """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
@@ -275,13 +274,11 @@ class Algorithm(ABC):
     def releases(self, n: int) -> Releases:
         """Return what is released on n rows, in a run, before a chain, and in an iteration."""
 
-    def prepare(
-        self, theta: Array, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]
-    ) -> Array:
+    def prepare(self, theta: Array, model: Model, private: PrivateData, generators: Generators) -> Array:
         """Return what chains carry into their first iteration, (chains, e); by default nothing, (chains, 0).
 
         `theta` are the start points (chains, d). Releases that are not of an iteration are made here.
-        `generators` has one for each chain, of random numbers other than privacy noise.
+        `generators` are for random numbers other than privacy noise.
         """
         return np.zeros((len(theta), 0))
 
@@ -298,5 +295,4 @@ DIVERGED = 1e30
 def has_diverged(theta: Array) -> Array:
     """Return whether positions (..., d) are not finite or beyond `DIVERGED`, (...); public."""
     # Not `>=`, so that NaN counts as diverged.
-    diverged: Array = ~(np.abs(theta) < DIVERGED).all(axis=-1)
-    return diverged
+    return ~(np.abs(theta) < DIVERGED).all(axis=-1)

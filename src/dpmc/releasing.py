@@ -75,8 +75,8 @@ def release(
         As in `dpmc.sample`. All of them are public and must not depend on the rows.
     data
         Private rows, as in `dpmc.sample`; a CSV file must begin with a line of names. A row with an entry
-        that is missing, no number or beyond 1e150, and one that the model's `check_rows` refuses, counts as 0
-        in every sum. Nothing says that there is one.
+        that is missing (and has no fill in the model), no number or beyond 1e150, and one that the model's
+        `check_rows` refuses, counts as 0 in every sum. Nothing says that there is one.
     n
         Number of rows, known without looking at them: the first n count, and those that lack count as 0.
         None: n is the number of rows in `data`, or of lines in its file.
@@ -102,8 +102,8 @@ def release(
     ------
     DpmcError
         If an argument is wrong, the budget exceeds what is left in the ledger, `output` exists, OpenDP is
-        missing (`pip install 'dpmc[release]'`), or the algorithm has no release: non-private ones, DP Barker,
-        TunaMH and DP-Fast MH. Nothing is spent then.
+        missing or of another version than 0.16, or the algorithm has no release: non-private ones, TunaMH and
+        DP-Fast MH. Nothing is spent then.
     """
     from dpmc.data import datasets
     from dpmc.data.release_rows import of_length, read_release_rows
@@ -114,7 +114,7 @@ def release(
 
     open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
-    values = plain_hyperparameters(hyperparameters)
+    values = plain_hyperparameters(hyperparameters, algorithm)
     opened = DataLedger.open(ledger)
     label, name, definition = named_model(model)
     if isinstance(data, str) and datasets.is_public(data):

@@ -130,10 +130,8 @@ def test_other_levels_and_missing_values_without_a_fill_are_refused(source: str,
 
     good = TEXTS.fillna({"age": 1, "region": "north"})
     assert read(good).shape == (4, 3)
-    row = {"table": 2, "csv": 4}[source]
-    with pytest.raises(
-        dpmc.DpmcError, match=rf"row {row}, column region: 'west' is not a level \(north, south"
-    ):
+    place = {"table": "row 2, column region", "csv": "t.csv: line 4: column region"}[source]
+    with pytest.raises(dpmc.DpmcError, match=rf"{place}: 'west' is not a level \(north, south"):
         read(good.assign(region=["north", "north", "west", "north"]))
     with pytest.raises(dpmc.DpmcError, match="column region"):
         read(good.assign(region=["north", "north", None, "north"]))
@@ -165,7 +163,7 @@ def test_a_model_with_categories_is_simulated_tuned_for_and_sampled() -> None:
     [
         ({"levels": {"region": ["north"]}}, "levels: region: .* two or more different levels"),
         ({"levels": {"region": "north"}}, "levels: region: 'north' must be two or more"),
-        ({"levels": {"age": ["a", "b"]}}, "levels: age: .* of a further column"),
+        ({"levels": {"age": ["a", "b"]}}, "levels: age: is also among the predictors; name"),
         ({"levels": {"r": {"a": 1.0, "b": -1.0}}}, "levels: r: -1 must be greater than 0"),
         ({"fills": {"size": 1.0}}, "fills: size: must be one of the predictors"),
         ({"fills": {"y": 1.0}}, "fills: y: must be one of the predictors"),
@@ -215,3 +213,17 @@ def test_a_model_without_levels_has_the_fingerprint_that_it_had() -> None:
 def test_xarray_tables_have_levels_too() -> None:
     table = xarray.Dataset({"age": ("row", [45.0]), "region": ("row", ["south"])})
     assert CATEGORIES.design(table).tolist() == [[1.0, 0.0, 1.0, 0.0]]
+
+
+def test_predict_warns_of_rows_that_the_norm_shortens(caplog: pytest.LogCaptureFixture) -> None:
+    model = dpmc.LogisticRegression("y", ["a"], norm=1.0)
+    tree = with_draws(model, simulated(model, 100), np.array([[0.0, 1.0]] * 40))
+    new = pandas.DataFrame({"a": [0.5, 1.0, 3.0, -2.0]})
+    found = model.predict(new, tree).posterior_predictive.y_mean.values[0, 0]
+    assert found[1] == found[2], "shortened to the norm"
+    assert [record.getMessage() for record in caplog.records] == [
+        "predict: 2 rows are longer than norm 1 and are shortened"
+    ]
+    caplog.clear()
+    model.predict(new[:2], tree)
+    assert not caplog.records

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dpmc
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "python.md").read_text()
 README = (ROOT / "README.md").read_text()
@@ -41,8 +43,12 @@ def test_examples_of_the_readme_print_the_shown_output(capsys: pytest.CaptureFix
     [table] = (block for block in blocks("") if "epsilon  spent" in block)
     assert_alike("\n".join(printed.err.splitlines()[-table.count("\n") :]), table)
     model, rows = names["model"], names["rows"]
-    mean = ", ".join(f"{value:.2f}" for value in model.posterior(rows, 250 / 20_000).mean())
-    assert f"Without privacy the mean is {mean}." in README
+    exact = model.posterior(rows, 1.0)
+    mean = ", ".join(f"{value:.3f}" for value in exact.mean())
+    half = 1.645 * np.sqrt(np.diag(exact.covariance()))
+    assert f"Without privacy the mean is {mean}, and half of a 90 % interval is {half.mean():.3f}" in README
+    table = dpmc.summary(names["tree"])
+    np.testing.assert_allclose(0.5 * (table["upper"] - table["lower"]), half, rtol=0.15)
 
 
 @pytest.mark.slow

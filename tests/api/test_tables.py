@@ -198,6 +198,9 @@ def test_lines_of_errors_are_those_of_the_file_also_after_rows_were_dropped(tmp_
     (tmp_path / "people.csv").write_text("who,x\na,1\na,2\nb,oops\n")
     with pytest.raises(DpmcError, match="line 4: column x: 'oops' is not a number"):
         read_rows(tmp_path / "people.csv", ["x"], persons=Persons("who", 1))
+    (tmp_path / "people.csv").write_text("who,x\na,1\n,2\nb,3\n")
+    with pytest.raises(DpmcError, match="line 3: column who: says not whose the row is"):
+        read_rows(tmp_path / "people.csv", ["x"], persons=Persons("who", 1))
     table = pandas.DataFrame({"who": ["a", "a", "b"], "x": [1.0, 2.0, np.nan]})
     with pytest.raises(DpmcError, match="row 2, column x: is NaN"):
         read_rows(table, ["x"], persons=Persons("who", 1))

@@ -65,7 +65,7 @@ def test_a_function_beside_the_study_draws(tmp_path) -> None:
     (tmp_path / "own_drawing.py").write_text(DRAWING)
     metrics = tmp_path / "metrics.csv"
     metrics.write_text("study,model,method,epsilon,seed,metric,value\n")
-    plots.plot("special", study, [metrics], tmp_path, [tmp_path / "special.svg"])
+    plots.plot("special", study, [metrics], [tmp_path / "special.svg"])
     assert "something else of mine" in (tmp_path / "special.svg").read_text()
     assert plots.caption("special", study) == "something else"
 

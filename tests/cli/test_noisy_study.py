@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dpmc.algorithms.dp_penalty import exact_multiplier
@@ -77,3 +78,34 @@ def test_budgets_of_one_release_allow_any_number_of_iterations(
     assert [(row["iterations"], row["budget_iterations"]) for row in rows] == 4 * [("30", "inf")]
     spent = [float(row["epsilon_spent"]) for row in rows]
     assert spent[:2] == pytest.approx([1.0, 4.0]) and 0.0 < spent[2] == spent[3] < 1.0
+
+
+def test_an_own_model_runs_with_an_algorithm_that_the_study_lacks(
+    study: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its settings come from the command line; the draws are those of Python."""
+    import dpmc
+
+    model = dpmc.LinearRegression("y", ["x"])
+    rows = model.simulate(np.random.default_rng(1), np.zeros(2), 300)
+    np.savetxt("rows.csv", rows, delimiter=",")
+    Path("clip.yaml").write_text("clip: 6")
+    cell = ("--model", "line_of_a_study:model", "--method", "noisy-statistics", "--epsilon", "2")
+    run = ("sample", *cell, "--data", "rows.csv", "--seed", "0", "--output", "own.nc")
+    assert main((*run, "--hyperparameters", "clip.yaml", "--iterations", "25")) == 0
+    tree = dpmc.sample(
+        model, rows, "noisy-statistics", epsilon=2, hyperparameters={"clip": 6}, iterations=25, progress=False
+    )
+    np.testing.assert_array_equal(read_chain(Path("own.nc")).draws, tree.posterior.theta.values)
+    budget = ("budget", *cell, "--n", "300", "--hyperparameters", "clip.yaml", "--json")
+    assert main(budget) == 0 and '"tight": "inf"' in capsys.readouterr().out
+    for wrong, words in (
+        ((*run, "--force"), "give them by --hyperparameters, or let dpmc.recommend find some"),
+        (
+            ("sample", *study, "--method", "dp-mala", *run[5:]),
+            "'dp-mala' is unknown; known: noisy-statistics",
+        ),
+        ((*run[:3], "--method", "magic", *run[5:]), "'magic' is unknown"),
+    ):
+        assert main(wrong) == 2
+        assert words in capsys.readouterr().err

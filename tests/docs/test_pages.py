@@ -101,4 +101,7 @@ def test_the_worked_example_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert chain["covered"].iloc[-1] > 0.5
     assert (one_sum["width"] < 1.5).all() and (one_sum["covered"] > 0.5).all()
     assert one_sum.loc[1, "width"] < chain.loc[1, "width"]
+    for epsilon, better in ((0.1, 1), (1, 5)):
+        one, five = (names["half"](epsilon, *table) for table in names["tables"].values())
+        assert (one < five if better == 1 else five < one).all()
     assert one_sum.loc[1, "bias"] < chain.loc[1, "bias"]

@@ -142,15 +142,12 @@ def draw(
     name: str,
     of: Any,
     table: pd.DataFrame | None = None,
-    published: Path = PUBLISHED,
     results: Path = Path("results"),
     **changes: Any,
 ) -> Figure:
     """A figure that comes with dpmc, of made-up metrics as text; `changes`: to its declared keys."""
     declared = declared_figure(of.path, name).model_copy(update=changes)
-    return plots.draw(
-        plots.Given(declared, typed(metrics(of) if table is None else table), of, published, results)
-    )
+    return plots.draw(plots.Given(declared, typed(metrics(of) if table is None else table), of, results))
 
 
 def medians(axes: Axes) -> list[float]:

@@ -10,6 +10,7 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, typed
 from dpmc.reports.plots import caption, plot, style
+from dpmc.reports.plots.published import published_boxes
 from dpmc.studies.pairs import partners, tuned_pairs
 from figures.synthetic import (
     EASY,
@@ -164,9 +165,9 @@ def test_the_same_metrics_give_the_same_bytes(tmp_path: Path, ending: str) -> No
     of, table = study(EASY[:1]), tmp_path / "metrics.csv"
     metrics(of).to_csv(table, index=False)
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
-    plot("mmd-easy", of, [table], PUBLISHED, [first])
+    plot("mmd-easy", of, [table], [first])
     with matplotlib.rc_context({"font.size": 20.0, "lines.linewidth": 7.0, "axes.grid": True}):
-        plot("mmd-easy", of, [table], PUBLISHED, [second])
+        plot("mmd-easy", of, [table], [second])
     assert first.read_bytes() == second.read_bytes() and b"CreationDate" not in first.read_bytes()
 
 
@@ -174,15 +175,16 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     of, table, output = study(EASY[:1]), tmp_path / "metrics.csv", tmp_path / "figure.pdf"
     metrics(of).to_csv(table, index=False)
     (tmp_path / "broken.csv").write_text("study,model\na,b\n")
-    (tmp_path / "mmd.csv").write_text("model,method,epsilon,statistic,value\na,b,1,q1,x\n")
     cases = [
         ("mmd-hardest", table, output, "unknown, must be one of comparison"),
         ("mmd-easy", tmp_path / "broken.csv", output, "column 'method' is missing"),
         ("mmd-easy", table, tmp_path / "figure.jpeg", "must end in one of .pdf, .png, .svg"),
-        ("mmd-easy", table, output, "mmd.csv: not a table of published boxes"),
         ("tuned", table, output, r"it has no pair of this figure: \*-tuned "),
     ]
     for name, source, target, message in cases:
         with pytest.raises(DpmcError, match=message) as caught:
-            plot(name, of, [source], tmp_path, [target])  # type: ignore[arg-type]
+            plot(name, of, [source], [target])  # type: ignore[arg-type]
         assert "\n" not in str(caught.value) and not target.exists()
+    (tmp_path / "mmd.csv").write_text("model,method,epsilon,statistic,value\na,b,1,q1,x\n")
+    with pytest.raises(DpmcError, match=r"mmd\.csv: not a table of published boxes"):
+        published_boxes(tmp_path, "mmd", of)  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> tuple[Study, Path]:
 
 
 def drawn(name: str, study: Study, results: Path):
-    return draw(name, study, metrics_of(study, value_of), Path("none"), results)
+    return draw(name, study, metrics_of(study, value_of), results)
 
 
 def of_totals(study: Study, table: pd.DataFrame, methods: list[str]) -> list[lines.Curve]:
@@ -83,7 +83,7 @@ def test_mixture_shows_the_values_of_the_tables(made):
     table = metrics_of(study, value_of)
     cell = (table.model == "mixture") & (table.method == "dp-penalty") & (table.epsilon == "0.05")
     table.loc[cell & (table.metric == "symmetric_kl"), "value"] = ["2", "4", "8"]
-    axes = draw("mixture", study, table, Path("none"), results).axes
+    axes = draw("mixture", study, table, results).axes
     colour, black = (style.line_style(study, method).colour for method in ("dp-penalty", "mh"))
     epsilons = study.models["mixture"].epsilons
     expected = {e: value_of("mixture", "dp-penalty", e, "symmetric_kl") for e in epsilons} | {"0.05": 4.0}

@@ -23,7 +23,7 @@ from figures.paper import (
     table_of,
     write_runs,
 )
-from figures.synthetic import EASY, PUBLISHED, bars, medians, metrics, notes, study
+from figures.synthetic import EASY, bars, medians, metrics, notes, study
 
 MAIN = ["dp-hmc", "dp-penalty", "dp-sgld", "dp-sgnht", "dp-mala"]
 
@@ -147,7 +147,7 @@ def test_plot_reads_the_chains_of_its_cells_and_names_a_missing_one(tmp_path: Pa
     table_of(of, plausible).to_csv(table, index=False)
     first, second = tmp_path / "a.png", tmp_path / "b.png"
     for output in (first, second):
-        plot("paper-posteriors", of, [table], PUBLISHED, [output], results)  # type: ignore[arg-type]
+        plot("paper-posteriors", of, [table], [output], results)  # type: ignore[arg-type]
     assert first.read_bytes() == second.read_bytes()
     with pytest.raises(DpmcError, match="eps-15/seed-0.nc: no such file"):
-        plot("paper-posteriors", of, [table], PUBLISHED, [tmp_path / "c.png"], tmp_path)  # type: ignore[arg-type]
+        plot("paper-posteriors", of, [table], [tmp_path / "c.png"], tmp_path)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpmc.reports.plots import inputs, plot, stamp
-from figures.synthetic import EASY, PUBLISHED, metrics, write_small
+from figures.synthetic import EASY, metrics, write_small
 
 ROOT = Path(__file__).parents[2]
 MODEL = EASY[0]
@@ -38,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
     read[0].parent.mkdir()
     metrics(of).assign(study="one").to_csv(read[0], index=False)
     picture = tmp_path / "figures/one/mmd-easy.png"
-    plot("mmd-easy", of, read, PUBLISHED, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
-    files = inputs("mmd-easy", of, read, PUBLISHED, tmp_path / "results")
+    plot("mmd-easy", of, read, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
+    files = inputs("mmd-easy", of, read, tmp_path / "results")
     assert stamp.read(picture) == stamp.digest(files) and set(read) < set(files)
     assert stamp.read(picture.with_suffix(".pdf")) == ""
     shutil.copy(picture, tmp_path / "docs/gallery/one")

@@ -59,25 +59,27 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
     root = {"mode": "release", "model": "Own", "method": "dp-penalty", "accountant": "tight"}
     root |= {"dpmc_version": "0.1.0", "opendp_version": "0.16.0", "schema": 2, "epsilon": "0.5"}
     root |= {"delta": 1e-6, "temperature": 0.5, "n": 100, "dimension": DIMENSION, "chains": CHAINS}
-    root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": 1}
+    root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": 1, "description": "Own()"}
     root |= {"hyperparameters": '{"tau": 1}', "data_ledger": json.dumps(taken, sort_keys=True)}
     root |= {"ledger": json.dumps(run_ledger().to_json())}
     library = {"inference_library": "dpmc", "inference_library_version": "0.1.0"}
     chain, draw = np.arange(CHAINS), THIN * np.arange(1, k + 1)
     parameter = np.array(["a", "b", "sd"])
     along = ("chain", "draw")
-    totals = {"accepted_total": np.array([3, 4]), "diverging_total": np.array([0, 0])}
+    draws = chance.normal(size=(CHAINS, k, DIMENSION))
+    accepted = chance.integers(THIN + 1, size=(CHAINS, k))
+    totals = {"accepted_total": accepted.sum(axis=1) + 1, "diverging_total": np.array([0, 1])}
     return xarray.DataTree.from_dict(
         {
             "/": xarray.Dataset(attrs=root),
             "/posterior": xarray.Dataset(
-                {"theta": ((*along, "parameter"), chance.normal(size=(CHAINS, k, DIMENSION)))},
+                {"theta": ((*along, "parameter"), draws)},
                 {"chain": chain, "draw": draw, "parameter": parameter},
                 library,
             ),
             "/sample_stats": xarray.Dataset(
                 {
-                    "acceptance_rate": (along, chance.integers(THIN + 1, size=(CHAINS, k)) / THIN),
+                    "acceptance_rate": (along, accepted / THIN),
                     "diverging": (along, np.zeros((CHAINS, k), bool)),
                 },
                 {"chain": chain, "draw": draw},

@@ -51,6 +51,7 @@ def test_the_size_of_a_file_does_not_depend_on_values(
     for value in (0.0, 1e150, 1 / 3):
         tree["posterior/theta"][:] = value
         tree["sample_stats/acceptance_rate"][:] = float(value > 1)
+        tree["sample_stats"].attrs["accepted_total"] = np.array([6, 7]) if value > 1 else np.array([0, 1])
         release_files.write(tmp_path / "other.nc", tree)
         assert (tmp_path / "other.nc").stat().st_size == path.stat().st_size
 
@@ -106,6 +107,16 @@ def entry_with(**changed: Any) -> Change:
         if "about" in changed:
             entry = data_ledger._sealed({key: entry[key] for key in entry if key != "hash"})
         file.data_ledger = json.dumps(entry, sort_keys=True)
+
+    return change
+
+
+def entry_about(**facts: Any) -> Change:
+    """Change facts of a run in its entry, and the entry's hash with them."""
+
+    def change(file: netCDF4.Dataset) -> None:
+        about = {**json.loads(file.data_ledger)["about"], **facts}
+        entry_with(about=about)(file)
 
     return change
 
@@ -221,6 +232,16 @@ CHANGES: list[tuple[Change, str]] = [
     (put("", method="dp-hmc", n=99), "/: method, n: not as in the entry"),
     (put("sample_stats", accepted_total=[1]), "accepted_total: must have one number for each chain"),
     (put("sample_stats", accepted_total=[1.5, 2]), "attribute accepted_total"),
+    (put("sample_stats", accepted_total=[3, 5321]), "accepted_total: does not fit the draws"),
+    (put("sample_stats", diverging_total=[0, 7]), "diverging_total: does not fit the draws"),
+    (put("sample_stats", inference_library="row 7 is 3.25"), "inference_library: 'row 7 is 3.25'"),
+    (put("posterior", inference_library_version="0.3.25"), "must be that of dpmc, as in the root"),
+    (put("", opendp_version="0.14.1"), "attribute opendp_version"),
+    (entry_about(run="row 7"), "run: must be 2 to 64 hexadecimal digits"),
+    (entry_about(model_values="3.25"), "model_values: must be 2 to 64 hexadecimal digits"),
+    (entry_about(columns="row 7"), "columns: must be a whole number"),
+    (entry_about(model="row\n7"), "must be a name"),
+    (entry_about(iterations=9), "entry in data_ledger: does not fit 7 iterations"),
     (fill("posterior/chain", [0, 5]), "chain: labels"),
     (fill("posterior/draw", [2, 4, 7]), "draw: labels"),
     (fill("sample_stats/acceptance_rate", 0.3), "acceptance_rate: must be counts from 0 to 2"),

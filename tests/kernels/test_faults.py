@@ -244,7 +244,7 @@ FAULTS: dict[tuple[str, str], dict[str, tuple[Any, ...]]] = {
         "Barker's rows bounded by b/(nT)": ("dp-barker", ALL, "clip_factor / scale", release),
         "Barker's bound not tempered": ("dp-barker", "scale", "self.n / size", release),
     },
-    (MECHANISMS, "self._noise.centred(total, scale"): {
+    (MECHANISMS, "self._noise.centred(scale * total"): {
         "Barker's batch sum not tempered": ("dp-barker", "scale", "self.n / size", batch_balance),
     },
     (BARKER, "log_ratio + barker_correction(draws.uniform[:, 0]) > 0.0"): {

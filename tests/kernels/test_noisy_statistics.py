@@ -142,6 +142,11 @@ def test_a_person_with_several_rows_gets_as_many_times_the_noise() -> None:
         ledger = json.loads(tree.attrs["ledger"])
         assert ledger["epsilon_spent"] == pytest.approx(0.8)
         noise.append(ledger["performed"][0]["noise_multiplier"])
+        budget = {"epsilon": 0.8, "rows_per_person": rows}
+        bought = dpmc.budget(50, "noisy-statistics", {"clip": 2.0}, **budget)
+        assert bought == {"noise_multiplier": noise[-1], "tight": np.inf}
+        little = {"clip": 2.0, "noise_multiplier": 0.9 * noise[-1]}
+        assert dpmc.budget(50, "noisy-statistics", little, **budget)["tight"] == 0
     assert noise[1] == pytest.approx(5.0 * noise[0])
 
 

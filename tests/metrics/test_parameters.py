@@ -72,6 +72,21 @@ def test_a_curved_posterior_has_no_interval_of_all_rows() -> None:
     assert (untempered["sd"] == untempered["sd_draws"]).all()
 
 
+def test_the_noise_of_a_sum_is_not_taken_for_tempering() -> None:
+    tempered = dpmc.LinearRegression("y", ["x"], tempering=100, true_theta=[0.5, 1.0])
+    plain = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0])
+    rows = plain.simulate(np.random.default_rng(1), np.array([0.5, 1.0]), 1000)
+    setting: Any = {"hyperparameters": {"clip": 5.0}, "iterations": 500, "progress": False, "epsilon": 1}
+    trees = [dpmc.sample(model, rows, "noisy-statistics", **setting) for model in (tempered, plain)]
+    table, whole = map(dpmc.summary, trees)
+    assert table[["sd", "lower", "upper"]].isna().all(axis=None) and table["mean"].notna().all()
+    assert "whose noise is not tempered" in table.attrs["interval"]
+    assert whole.notna().all(axis=None)
+    with pytest.raises(dpmc.DpmcError, match="on the model without tempering"):
+        tempered.predict(rows[:5], trees[0])
+    assert "row" in plain.predict(rows[:5], trees[1])["posterior_predictive"].dims
+
+
 def test_diagnostics_are_those_of_each_parameter_in_the_second_half() -> None:
     tree = sampled(chains=2)
     late = second_half(tree)

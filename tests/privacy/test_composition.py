@@ -45,9 +45,9 @@ def test_runs_add_up_from_files_and_from_memory(tmp_path: Path) -> None:
     runs = [run(), run(1, epsilon=2, delta=1e-5), run(algorithm="dp-sgld")]
     spent = [json.loads(tree.attrs["ledger"])["epsilon_spent"] for tree in runs]
     runs[1].to_netcdf(tmp_path / "chain.nc")
-    assert dpmc.joint_epsilon(runs[0]) == (spent[0], 0.1 / 400)
+    assert dpmc.joint_epsilon(runs[0]) == (spent[0], 0.1 / 400, 1)
     together = dpmc.joint_epsilon(runs[0], tmp_path / "chain.nc", runs[2])
-    assert together == pytest.approx((sum(spent), 0.2 / 400 + 1e-5))
+    assert together == pytest.approx((sum(spent), 0.2 / 400 + 1e-5, 1))
     endless = dpmc.joint_epsilon(runs[0], run(epsilon="inf", iterations=5))
     assert endless.epsilon == math.inf
 
@@ -58,7 +58,15 @@ def test_gaussian_releases_together_cost_less_than_the_sum() -> None:
     assert together.epsilon < 0.8 * dpmc.joint_epsilon(*runs).epsilon
     k = sum(tree.attrs["iterations"] for tree in runs)
     event = GaussianRelease("log-likelihood ratio", 0.5 * math.sqrt(400), k)
-    assert together == (pytest.approx(accountants.get("tight").epsilon([event], delta)), delta)
+    assert together == (pytest.approx(accountants.get("tight").epsilon([event], delta)), delta, 1)
+
+
+def test_epsilon_of_rows_and_of_persons_is_not_added() -> None:
+    row, person = run(), run(1, rows_per_person=3, epsilon=6)
+    assert dpmc.joint_epsilon(person, person).rows_per_person == 3
+    for runs in ([row, person], []):
+        with pytest.raises(dpmc.DpmcError, match="rows_per_person: must be the same in all runs"):
+            dpmc.joint_epsilon(*runs)
 
 
 def test_releases_on_batches_are_added_and_not_composed(tmp_path: Path) -> None:
@@ -66,5 +74,5 @@ def test_releases_on_batches_are_added_and_not_composed(tmp_path: Path) -> None:
         dpmc.joint_epsilon(run(algorithm="dp-sgld"), delta=1e-4)
     with pytest.raises(dpmc.DpmcError, match="no such file"):
         dpmc.joint_epsilon(tmp_path / "none.nc")
-    with pytest.raises(dpmc.DpmcError, match="'int' must be a chain file or a result of dpmc.sample"):
+    with pytest.raises(dpmc.DpmcError, match="'int' must be a chain file, a release, or a result"):
         chain_files.as_tree(3)  # type: ignore[arg-type]

@@ -114,7 +114,10 @@ def test_persons_cost_iterations_and_one_row_changes_nothing() -> None:
 
 
 def test_rows_beyond_those_of_a_person_are_dropped_in_python_and_in_the_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -124,14 +127,18 @@ def test_rows_beyond_those_of_a_person_are_dropped_in_python_and_in_the_shell(
     table = pandas.DataFrame({"who": np.arange(600) % 150, "y": rows[:, 0], "x": rows[:, 1]})
     table.to_csv("people.csv", index=False)
     tree = sample("people.csv", rows_per_person=2, person="who")
-    assert tree.attrs["n"] == 300
+    assert tree.attrs["n"] == 300 and not caplog.messages
+    sample("people.csv", rows_per_person=2, person="who", progress=True)
+    assert "n = 300 rows are kept, at most 2 of each who" in caplog.messages
     kept = sample(table.iloc[:300], rows_per_person=2)
     assert (tree.posterior.theta.values == kept.posterior.theta.values).all()
     cell = ["--model", "persons_here:line", "--method", "dp-penalty", "--epsilon", "2"]
     cell += ["--hyperparameters", "set.yaml", "--rows-per-person", "2"]
     run = ["sample", *cell, "--seed", "0", "--person", "who", "--output", "c.nc"]
     assert main([*run, "--data", "people.csv"]) == 0
-    assert "of a person with at most 2 rows" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "of a person with at most 2 rows" in said
+    assert "n = 300 rows are kept, at most 2 of each who\n" in said
     assert (read_chain("c.nc").draws == tree.posterior.theta.values).all()
     assert main(["budget", *cell, "--n", "300", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["tight"] == tree.attrs["iterations"]

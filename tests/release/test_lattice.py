@@ -349,6 +349,22 @@ def test_the_estimate_of_a_batch_moves_by_no_more_than_its_sensitivity() -> None
         assert 0.4 * wanted < most <= wanted + 1  # reached up to a factor, so that the bound means something
 
 
+@pytest.mark.parametrize("factor", [1.0, 0.99, 0.3])
+@pytest.mark.parametrize("m", [7, 2**26, 2**31 - 1])
+def test_the_sd_of_a_barker_test_is_that_of_its_integers(factor: float, m: int) -> None:
+    """Two roundings from the root of a fraction, and at least √b m, also if all rows are at the bound."""
+    generator, b = np.random.default_rng(8), 24
+    evaluator = LatticeEvaluator(dpmc.LinearRegression("y", ["a"]), np.ones((b, 2)), Lattice(m, 1))
+    extreme = [m] * b, [m, -m] * (b // 2), [0] * b, [m] + [0] * (b - 1)
+    for k in (*extreme, *generator.integers(-m, m, (20, b), endpoint=True).tolist()):
+        square = b * sum(i * i for i in k) - sum(k) ** 2
+        (sd,) = evaluator.barker_sd(np.array([square], object), b, factor)
+        exact = 2 * b * Fraction(m) ** 2 / Fraction(factor) ** 2 - Fraction(square, b)
+        assert abs(Fraction(sd) ** 2 / exact - 1) < Fraction(2, 2**52)  # twice the relative error
+        assert sd >= np.sqrt(b) * m * (1.0 - 1e-15)
+    assert np.isnan(evaluator.barker_sd(np.array([0], object), b, factor * 1e-9)).all() or m < 2**26
+
+
 def test_an_estimate_that_might_overflow_is_a_rejection_without_rows() -> None:
     evaluator = LatticeEvaluator(Slope(), np.ones((3, 1)), FINE)
     huge = np.array([1e30, np.inf, 0.0])

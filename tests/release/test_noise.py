@@ -2,6 +2,7 @@
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ import dpmc
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.privacy import lattice, secure_noise
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.events import (
+    BarkerRelease,
+    FastMetropolisRelease,
+    GaussianRelease,
+    SubsampledGaussianRelease,
+)
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.secure_noise import SecureNoise, whole_scale
 
@@ -113,11 +119,32 @@ def test_more_noise_has_no_larger_price(multiplier: float, more: float, n: int, 
         assert prices[1].epsilon <= prices[0].epsilon and prices[1].delta <= prices[0].delta
 
 
+def test_the_scale_of_a_barker_test_is_priced_as_a_float() -> None:
+    """Of two normal laws with nearly equal scales the distance and the ratio stay below the price."""
+    (event,) = events = [BarkerRelease("batch log-ratio", 400, 10**5, 5000)]
+    by_variation = lattice.price_of(events, 10**5, 3, 0, 2.0, 1e-6)
+    assert lattice.lattice_of(events, 10**5) == (math.ceil(2**30 / 20.0), 1)
+    assert by_variation.least_scale == 2.0**30 and by_variation.numbers == event.count
+    eta = 5000 * (0.021 / 2.0**60 + 2.0**-52)
+    assert by_variation.delta == pytest.approx((1.0 + math.exp(2.0)) * eta)
+    by_ratio = lattice.price_of(events, 10**5, 3, 0, 30.0, 1e-6)
+    t = math.sqrt(2.0 * (30.0 + math.log(4.0 * 5000) - math.log(1e-9)))
+    square = (t + 0.1) ** 2 + 1.0
+    assert by_ratio.bound == "probability ratio"
+    assert by_ratio.epsilon == pytest.approx(10_000 * square * (2.0**-51 + 1.0 / (24.0 * 2.0**60)))
+    x = np.linspace(-9.0, 9.0, 200_001)
+    for error in (2.0**-8, -(2.0**-8)):
+        some, others = stats.norm.logpdf(x), stats.norm.logpdf(x, scale=1.0 + error)
+        distance = 0.5 * np.abs(np.exp(some) - np.exp(others)).sum() * (x[1] - x[0])
+        assert 0.4 * abs(error) < distance < abs(error)
+        assert (np.abs(some - others) < 2.0 * abs(error) * (x**2 + 1.0)).all()
+
+
 def test_a_large_epsilon_is_priced_by_the_ratio() -> None:
     by_ratio = lattice.price_of(events(10**6), 1000, 7, 0, 60.0, 1e-6)
     assert by_ratio.bound == "probability ratio"
     assert by_ratio.epsilon < 1e-6 and by_ratio.delta == pytest.approx(1e-9, rel=0.01)
-    assert lattice.variation_price([(36 * 10**6, 2.0**30)], 60.0) > 1e-6
+    assert lattice.variation_price([lattice.Part(36 * 10**6, 2.0**30, 0.0)], 60.0) > 1e-6
 
 
 def test_a_price_beyond_half_of_the_budget_is_refused() -> None:
@@ -125,9 +152,9 @@ def test_a_price_beyond_half_of_the_budget_is_refused() -> None:
         lattice.price_of([GaussianRelease("log-ratio", 1e-9, 1)], 10, 1, 0, 1.0, 1e-6)
 
 
-def test_only_gaussian_noise_of_a_fixed_scale_has_a_lattice() -> None:
-    with pytest.raises(DpmcError, match="depends on the rows"):
-        lattice.lattice_of([BarkerRelease("batch log-ratio", 10, 100)], 100)
+def test_only_gaussian_noise_has_a_lattice() -> None:
+    with pytest.raises(DpmcError, match="exact random bits"):
+        lattice.lattice_of([FastMetropolisRelease("acceptance test", 0.1, 2.0, 100)], 100)
     with pytest.raises(DpmcError, match="too large"):
         lattice.lattice_of([GaussianRelease("log-ratio", 1e17)], 100)
     found = lattice.lattice_of([SubsampledGaussianRelease("batch gradient", 3.0, 10, 100)], 100)
@@ -185,9 +212,19 @@ def test_where_no_rows_are_read_the_answer_is_public() -> None:
     assert noisy[0] == 0.0 and np.isnan(noisy[1:3]).all() and np.isfinite(noisy[3])
 
 
-def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_versions_of_opendp_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    secure_noise.require()
+    monkeypatch.setattr(secure_noise, "version", lambda name: "0.14.1")
+    with pytest.raises(DpmcError, match=r"OpenDP 0.14.1 must be 0.16.\*"):
+        secure_noise.require()
+    pinned = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'release = ["opendp>={secure_noise.EXACT[:-1]},<0.17"]' in pinned
+
+
+def test_without_opendp_its_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where it is another one; dpmc is on no index, so that `pip install dpmc` is no answer."""
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(DpmcError, match=r"dpmc\[release\]"):
+    with pytest.raises(DpmcError, match=r"needs OpenDP: pip install 'opendp==0.16.\*'"):
         secure_noise.require()
 
 

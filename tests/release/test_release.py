@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -37,13 +39,13 @@ RELEASED: dict[str, dict[str, Any]] = {
     "minibatch-penalty-guided": BATCH,
     "dp-sgld": {"batch_size": 6, "clip": 1.0, "step_size": 0.1},
     "dp-sgnht": {"batch_size": 6, "clip": 1.0, "step_size": 0.1, "diffusion": 4.0},
+    "dp-barker": {"batch_size": 20, "proposal_sd": STEP},
     "noisy-statistics": {"clip": 2.0},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "rwmh": ({"proposal_sd": STEP}, "no noise"),
     "hmc": ({"steps": 2, "step_size": STEP, "mass": [1.0, 1.0]}, "no noise"),
     "tuna-mh": ({"batch_mean": 5.0, "proposal_sd": STEP}, "no noise"),
-    "dp-barker": ({"batch_size": 6, "proposal_sd": STEP}, "depends on the rows"),
     "dp-fast-mh-full": (
         {"variant": "corrected", "epsilon": 0.1, "delta": 1e-6, "clip": 1.0, "proposal_sd": STEP},
         "exact random bits",
@@ -56,7 +58,14 @@ def test_every_private_algorithm_makes_a_file_that_may_be_published(
     method: str, make: Any, ledger: DataLedger, tmp_path: Path
 ) -> None:
     output = tmp_path / "release.nc"
-    tree = make(algorithm=method, hyperparameters=RELEASED[method], epsilon=60, chains=2, output=output)
+    tree = make(
+        algorithm=method,
+        hyperparameters=RELEASED[method],
+        epsilon=60,
+        chains=2,
+        output=output,
+        accountant="rdp" if method == "dp-barker" else "tight",  # `barker-pld` needs 100 rows in a batch
+    )
     assert release_files.check(tree) == []
     back = release_files.read(output)
     assert release_files.check(back) == [] and release_files.hidden(output, back) == []
@@ -116,6 +125,84 @@ def test_the_joint_epsilon_of_releases_has_their_prices(make: Any, ledger: DataL
     assert sum(map(Fraction, left)) < exact <= Fraction(joint.delta)
     with pytest.raises(dpmc.DpmcError, match="has a price"):
         dpmc.joint_epsilon(*trees, delta=1e-3)
+
+
+def test_files_are_summarised_and_joined_as_results_are(make: Any, tmp_path: Path) -> None:
+    output = tmp_path / "release.nc"
+    tree = make(output=output)
+    pandas.testing.assert_frame_equal(dpmc.summary(output), dpmc.summary(tree))
+    assert dpmc.joint_epsilon(output, tree) == dpmc.joint_epsilon(tree, tree)
+    doctored = tree.copy()
+    doctored.attrs["n"] = 61
+    release_files._write(output, doctored)
+    for question in (dpmc.summary, dpmc.joint_epsilon):
+        with pytest.raises(dpmc.DpmcError, match="n: not as in the entry"):
+            question(output)
+
+
+def test_a_release_says_which_model_it_is_of(make: Any) -> None:
+    model = dpmc.LinearRegression({"y": (1.0, 2.0)}, {"x": (3.0, 4.0)}, tempering=20, prior_sd=2)
+    tree = make(model=model)
+    assert tree.attrs["description"] == repr(model)
+    assert repr(eval(tree.attrs["description"], {"LinearRegression": dpmc.LinearRegression})) == repr(model)
+    assert f"model: {model!r}" in release_files.contents(tree)
+    assert "protects one row of 60, replaced by any other" in release_files.contents(tree)
+    for wrong in ("", "a\nb", 3):
+        tree.attrs["description"] = wrong
+        assert "attribute description" in release_files.check(tree)[0]
+
+
+def test_a_refused_release_leaves_no_lock(make: Any, tmp_path: Path) -> None:
+    with pytest.raises(BudgetExceeded):
+        make(epsilon=1e7, output=tmp_path / "release.nc")
+    assert not list(tmp_path.glob(".*.lock"))
+
+
+def test_a_scale_that_no_answer_could_have_is_refused_beforehand(make: Any, ledger: DataLedger) -> None:
+    values = {"batch_size": 20, "proposal_sd": STEP, "clip_factor": 1e-7}
+    with pytest.raises(dpmc.DpmcError, match="clip_factor: is too small"):
+        make(algorithm="dp-barker", hyperparameters=values, accountant="rdp", epsilon=60)
+    assert DataLedger.open(ledger.path).entries == []
+
+
+def test_releases_in_threads_are_made_one_after_another(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one would redirect the streams that another restores."""
+    inside, most = [0], [0]
+    advance = releases.ReleaseLoop.advance
+
+    def counted(*arguments: Any) -> None:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.01)
+        advance(*arguments)
+        inside[0] -= 1
+
+    monkeypatch.setattr(releases.ReleaseLoop, "advance", counted)
+    threads = [threading.Thread(target=make) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and len(threads) == 3
+
+
+def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
+    """A second and a third process meet at the lock of the first: only one of them is inside at a time."""
+    output, inside, most = tmp_path / "release.nc", [0], [0]
+
+    def one() -> None:
+        with releases.alone(output):
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.02)
+            inside[0] -= 1
+
+    threads = [threading.Thread(target=one) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and not list(tmp_path.glob(".*.lock"))
 
 
 def test_no_call_repeats_another(make: Any, ledger: DataLedger) -> None:
@@ -211,16 +298,18 @@ def test_a_released_sum_survives_a_stop_and_iterations_are_made_again(
     assert release_files.check(tree) == [] and len(DataLedger.open(ledger.path).entries) == 1
 
 
+@pytest.mark.parametrize("more", [{}, {"noise_multiplier": 30.0}], ids=["", "with budget left"])
 def test_a_sum_that_is_lost_is_not_released_again(
-    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, float]
 ) -> None:
+    one_sum = {**ONE_SUM, "hyperparameters": {**RELEASED["noisy-statistics"], **more}}
     output, shared = tmp_path / "release.nc", []
     of_source = SecureNoise.shared
     monkeypatch.setattr(SecureNoise, "shared", lambda *given: shared.append(1) or of_source(*given))
-    stopped_before(make, monkeypatch, output=output, **ONE_SUM)
+    stopped_before(make, monkeypatch, output=output, **one_sum)
     for _ in range(2):
         with pytest.raises(dpmc.DpmcError, match=r"release.nc.partial: .* is paid for and lost"):
-            make(output=output, **ONE_SUM)
+            make(output=output, **one_sum)
     assert shared == [1] and len(DataLedger.open(ledger.path).entries) == 1
 
 

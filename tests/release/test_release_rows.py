@@ -54,8 +54,8 @@ ROWS: list[Any] = [
 @pytest.mark.parametrize("place", [0, 3])
 def test_one_row_of_a_list_changes_no_other_and_raises_nothing(base: list[Any], place: int) -> None:
     wanted = np.array(base, float)
-    np.testing.assert_array_equal(read_release_rows(base), wanted)
-    np.testing.assert_array_equal(read_release_rows([np.array(row) for row in base]), wanted)
+    np.testing.assert_array_equal(read_release_rows(base, ["a", "b"]), wanted)
+    np.testing.assert_array_equal(read_release_rows([np.array(row) for row in base], ["a", "b"]), wanted)
     for row in ROWS:
         found = read_release_rows(UserList([*base[:place], row, *base[place + 1 :]]), ["a", "b"])
         others = np.arange(4) != place
@@ -63,11 +63,17 @@ def test_one_row_of_a_list_changes_no_other_and_raises_nothing(base: list[Any], 
         assert found.shape == (4, 2) and not np.isfinite(found[place]).all()
 
 
-def test_lists_of_other_shapes_are_refused() -> None:
-    np.testing.assert_array_equal(read_release_rows([1.0, "x", 3]), [[1], [np.nan], [3]])
-    for wrong in ([[[1.0, 2.0]]] * 3, [np.zeros((2, 2))] * 3, []):
-        with pytest.raises(dpmc.DpmcError, match=r"rows by columns|has 0 columns"):
-            read_release_rows(wrong, ["a", "b"])
+def test_the_width_of_a_list_is_that_of_the_model_and_of_no_row() -> None:
+    np.testing.assert_array_equal(read_release_rows([1.0, "x", [3]], ["a"]), [[1], [np.nan], [3]])
+    for wrong in ([[[1.0, 2.0]]] * 3, [np.zeros((2, 3))] * 3, [[1.0]] * 3, [[1.0, 2.0, 3.0]] * 3):
+        assert np.isnan(read_release_rows(wrong, ["a", "b"])).all()
+        some = read_release_rows([*wrong, [1.0, 2.0]], ["a", "b"])
+        np.testing.assert_array_equal(some[3], [1.0, 2.0])
+        assert np.isnan(some[:3]).all()
+    with pytest.raises(dpmc.DpmcError, match="holds no rows"):
+        read_release_rows([], ["a", "b"])
+    with pytest.raises(dpmc.DpmcError, match="a list needs a model with `column_names`"):
+        read_release_rows([[1.0, 2.0]])
 
 
 def test_masked_arrays_are_read_by_entry() -> None:

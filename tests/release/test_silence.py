@@ -7,18 +7,21 @@ import os
 import subprocess
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpmc.data import release_files
 from dpmc.evaluators.calls import silent
 from dpmc.privacy.data_ledger import DataLedger
 
 KEPT = """
 import ctypes, sys
 out, err = sys.stdout, sys.stderr
+from dpmc.data import release_files
 from dpmc.evaluators.calls import silent
 print("before")
 ctypes.CDLL(None).printf(b"before\\n")
@@ -98,6 +101,36 @@ class Failing:
         if (rows[:, 0] == 55.0).any():
             raise KeyboardInterrupt
         return -0.5 * (rows[:, 0] - theta[0] - theta[1] * rows[:, 1]) ** 2
+
+
+class Strict:
+    """A model that asks NumPy and Python for errors, as one does to find a mistake."""
+
+    dimension = 1
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        np.seterr(all="raise")
+        warnings.simplefilter("error")
+        return -0.5 * (rows[:, 1] - theta[0] * rows[:, 0]) ** 2
+
+    def check_rows(self, rows: np.ndarray) -> None:
+        np.seterr(all="raise")
+        warnings.simplefilter("error")
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        return -0.5 * float((theta**2).sum())
+
+
+def test_errors_that_a_model_asks_for_end_with_its_call(make: Any) -> None:
+    rows = np.random.default_rng(1).standard_normal((60, 2))
+    odd = rows.copy()
+    odd[7] = 1e150, -1e150
+    values = {"tau": 2.0, "clip": 1e-3, "proposal_sd": [0.1]}
+    state = np.geterr()
+    for data in (rows, odd):
+        tree = make(data=data, model=Strict(), start=[[0.0]], hyperparameters=values)
+        assert release_files.check(tree) == []
+    assert np.geterr() == state
 
 
 def test_an_interrupt_shows_nothing_of_where_it_was(make: Any) -> None:

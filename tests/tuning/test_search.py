@@ -57,9 +57,9 @@ def problem() -> Any:
     return datasets.build("flat-banana-2d", "flat-banana-2d", "tuning", 2000, 8)
 
 
-def run(study: Study, problem: Any, table: Path, trials: int = 18, **changes: Any) -> dict[str, Any]:
-    given = {"trials": trials, "seeds": 3, **changes}
-    return search.search(study, "flat-banana-2d", "dp-penalty", problem, table, **given)
+def run(study: Study, problem: Any, table: Path, trials: int = 18, seeds: int = 3) -> dict[str, Any]:
+    task = task_of_study(study, "flat-banana-2d", "dp-penalty", problem)
+    return search.search(task, table, trials, seeds, len(problem.starts) // study.chains)
 
 
 @pytest.fixture(scope="module")

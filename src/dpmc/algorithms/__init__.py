@@ -58,5 +58,4 @@ def algorithm_class(name: str) -> "type[Algorithm]":
     if name not in _CLASSES:
         raise DpmcError(f"algorithm: {name!r} is unknown; known: {', '.join(ALGORITHMS)}")
     module, cls = _CLASSES[name].split(":")
-    sampler: type[Algorithm] = getattr(import_module(module), cls)
-    return sampler
+    return getattr(import_module(module), cls)

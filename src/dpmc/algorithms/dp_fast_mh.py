@@ -42,11 +42,5 @@ class DPFastMH(DPFastMHFull):
         return values
 
     def rule(self, n: int) -> FastRule:
-        """Return the rule that chooses the test and its noise."""
-        return (
-            super()
-            .rule(n)
-            ._replace(
-                batch_mean=self.batch_mean, most_rows=self.most_rows, inverted=self.inverted_sensitivity
-            )
-        )
+        on_all_rows, inverted = super().rule(n), self.inverted_sensitivity
+        return on_all_rows._replace(batch_mean=self.batch_mean, most_rows=self.most_rows, inverted=inverted)

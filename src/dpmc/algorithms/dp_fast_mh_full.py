@@ -75,7 +75,5 @@ class DPFastMHFull(PoissonWalk):
             return Releases(each=(NonPrivateRelease("acceptance test"),))
         from dpmc.privacy.fast_mh import corrected_release  # loads accountants, which few samplers need
 
-        rule = self.rule(n)
-        return Releases(
-            each=(corrected_release("acceptance test", rule.epsilon, rule.delta, n, rule.most_rows),)
-        )
+        event = corrected_release("acceptance test", self.epsilon, self.delta, n, self.rule(n).most_rows)
+        return Releases(each=(event,))

@@ -1,7 +1,6 @@
 """DP-SGNHT (Wang et al. 2015, Ding et al. 2014): noisy Hamiltonian steps on batches, with a thermostat."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import choice, positive
 from dpmc.algorithms.langevin import Langevin
-from dpmc.base import Draws, Model, PrivateData, State, has_diverged
+from dpmc.base import Draws, Generators, Model, PrivateData, State, has_diverged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +36,7 @@ class DPSGNHT(Langevin):
         return "moves by the old momentum, as published" if self.order == "published" else ""
 
     def prepare(
-        self,
-        theta: np.ndarray,
-        model: Model,
-        private: PrivateData,
-        generators: Sequence[np.random.Generator],
+        self, theta: np.ndarray, model: Model, private: PrivateData, generators: Generators
     ) -> np.ndarray:
         """Draw p_0 ~ N(0, I) and append ξ_0 = A, (chains, d + 1)."""
         momentum = [generator.standard_normal(theta.shape[1]) for generator in generators]

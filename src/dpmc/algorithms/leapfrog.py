@@ -5,12 +5,11 @@ q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in the step of θ.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio
-from dpmc.base import Algorithm, Draws, Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Draws, Generators, Model, Needs, PrivateData, State
 
 
 class Hamiltonian(Algorithm):
@@ -43,11 +42,7 @@ class Hamiltonian(Algorithm):
         )
 
     def prepare(
-        self,
-        theta: np.ndarray,
-        model: Model,
-        private: PrivateData,
-        generators: Sequence[np.random.Generator],
+        self, theta: np.ndarray, model: Model, private: PrivateData, generators: Generators
     ) -> np.ndarray:
         """Return the gradients at the start points (chains, d); (chains, 0) without reuse."""
         if not self.reuse_gradients:
@@ -82,5 +77,4 @@ class Hamiltonian(Algorithm):
     def kinetic_energy(self, momentum: np.ndarray) -> np.ndarray:
         """Return ½ pᵀM⁻¹p (chains,)."""
         # Along the last axis, so that the order of additions does not depend on the number of chains.
-        energy: np.ndarray = 0.5 * (momentum**2 / self.mass).sum(axis=1)
-        return energy
+        return 0.5 * (momentum**2 / self.mass).sum(axis=1)

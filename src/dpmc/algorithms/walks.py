@@ -1,12 +1,11 @@
 """Random walks: a proposal, the rows' log ratio, an acceptance test."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio, settle
-from dpmc.base import Algorithm, Draws, FastRule, Model, Needs, PrivateData, State
+from dpmc.base import Algorithm, Draws, FastRule, Generators, Model, Needs, PrivateData, State
 
 
 class RandomWalk(Algorithm):
@@ -42,11 +41,7 @@ class GuidedWalk(RandomWalk):
         return Needs(normals=1, uniforms=1, words=self.batch_size)
 
     def prepare(
-        self,
-        theta: np.ndarray,
-        model: Model,
-        private: PrivateData,
-        generators: Sequence[np.random.Generator],
+        self, theta: np.ndarray, model: Model, private: PrivateData, generators: Generators
     ) -> np.ndarray:
         """Return random directions ±1, (chains, d)."""
         uniform = np.array([generator.random(theta.shape[1]) for generator in generators])

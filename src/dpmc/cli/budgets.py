@@ -7,6 +7,7 @@ from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
+from dpmc.privacy.runs import RunReleases
 from dpmc.studies import build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
@@ -15,8 +16,6 @@ def budget(options: argparse.Namespace) -> None:
 
     If ε is per iteration, it sets the noise, and the total ε of the iterations is printed.
     """
-    from dpmc.privacy.runs import RunReleases
-
     study = study_as_asked(options)
     each = "inf" if options.epsilon is None else canonical_epsilon(options.epsilon)
     k = options.iterations

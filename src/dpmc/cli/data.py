@@ -3,6 +3,7 @@
 import argparse
 
 from dpmc.cli import outputs
+from dpmc.common import files
 from dpmc.studies import load_study, problem_of
 
 
@@ -15,7 +16,6 @@ def data(options: argparse.Namespace) -> None:
 
 def fetch(options: argparse.Namespace) -> None:
     """Find or fetch the files of a source of image data; write their checksums."""
-    from dpmc.common import files
     from dpmc.data import sources
 
     source = sources.source(options.source)

@@ -4,21 +4,18 @@ import argparse
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpmc.cli import outputs
 from dpmc.cli.given import write_table
 from dpmc.common.errors import DpmcError
+from dpmc.data import chain_files
+from dpmc.data.chain_files import Chains
+from dpmc.data.problem import Problem
 from dpmc.studies import Study, load_study, problem_of
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Chains
-    from dpmc.data.problem import Problem
 
 
 def summary(options: argparse.Namespace) -> None:
     """Print what the chains of each cell spent, and a summary of each parameter."""
-    from dpmc.data import chain_files
     from dpmc.metrics import parameters
     from dpmc.metrics import summary as cells
 
@@ -72,13 +69,11 @@ def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
 
 def _chains_and_problem(
     study: Study, files: list[Path], options: argparse.Namespace
-) -> tuple[Iterator["Chains"], "Problem"]:
+) -> tuple[Iterator[Chains], Problem]:
     """Return the chains of the files, read one by one, and the problem on which they ran.
 
     Raises DpmcError if there are no chains, or if they ran on another data set.
     """
-    from dpmc.data import chain_files
-
     if not files:
         raise DpmcError("--chains: at least one chain file is needed")
     chains = map(chain_files.read_chain, files)

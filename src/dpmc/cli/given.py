@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpmc.algorithms import ALGORITHMS
 from dpmc.algorithms.hyperparameters import hyperparameters_in
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
@@ -14,8 +15,13 @@ from dpmc.studies import Hyperparameters, Study, load_study, pinned_hyperparamet
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
-    """Read the study; `--chains`, `--delta` and the like replace its own numbers."""
+    """Read the study; `--chains`, `--delta` and the like replace its own numbers.
+
+    On a user's model, `module:Class`, each algorithm runs, also one that the study does not have.
+    """
     study = load_study(options.study)
+    if ":" in options.model and options.method in ALGORITHMS and options.method not in study.methods:
+        study = study.running(options.method)
     rows = getattr(options, "rows_per_person", None)  # `dpmc release` protects rows
     given = {"chains": options.chains, "delta": options.delta, "rows_per_person": rows}
     if person := getattr(options, "person", None):

@@ -1,4 +1,4 @@
-"""The command line, `dpmc <command>`: dispatch, exit codes and errors. Commands are in `options.py`."""
+"""The command line, `dpmc <command>`: dispatch, exit codes and errors. Commands are in `options.yaml`."""
 
 import argparse
 import importlib

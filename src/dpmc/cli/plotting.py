@@ -25,4 +25,4 @@ def plot(options: argparse.Namespace) -> None:
     if name in tables.TABLES:
         tables.write(name, study, options.output, options.results)
     else:
-        plots.plot(name, study, options.metrics, options.published, options.output, options.results)
+        plots.plot(name, study, options.metrics, options.output, options.results)

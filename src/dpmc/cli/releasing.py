@@ -10,6 +10,7 @@ from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
+from dpmc.evaluators.calls import open_closed_streams
 from dpmc.studies import definition_of, make_cell
 
 
@@ -17,7 +18,6 @@ def release(options: argparse.Namespace) -> None:
     """Make a release of a study's model and method on private rows, and write it."""
     from dpmc.data import datasets
     from dpmc.data.release_rows import of_length, read_release_rows
-    from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.releasing import reporter
     from dpmc.sampling import release as releases

@@ -14,11 +14,13 @@ from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
+from dpmc.data import chain_files
+from dpmc.data.problem import Problem
+from dpmc.privacy.events import repeat
+from dpmc.sampling.cell import Cell, described
 from dpmc.studies import Study, calibrated_values, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
-    from dpmc.data.problem import Problem
-    from dpmc.sampling.cell import Cell
     from dpmc.sampling.jobs import Job
 
 
@@ -48,6 +50,9 @@ def sample(options: argparse.Namespace) -> None:
     outputs.check(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
+    if study.person and not options.quiet:
+        kept = f"n = {problem.n} rows are kept, at most {study.rows_per_person} of each {study.person}"
+        print(kept, file=sys.stderr)
     all_jobs = [job for method in asked for job in _jobs(method, options, study, problem)]
     cells = [cell for job in all_jobs for cell in job.cells]
     # All cells before the first is sampled: an error must not come after a part of the budget is spent.
@@ -124,10 +129,9 @@ def _runs_of(method: str, options: argparse.Namespace, names: list[str]) -> Aske
     return Asked(method, epsilons, seeds, dict(zip(runs, map(Path, names), strict=True)))
 
 
-def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: "Problem") -> list["Job"]:
+def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: Problem) -> list["Job"]:
     """Return the jobs of a method: one, or if ε sets the noise one for each set of hyperparameters."""
     from dpmc.sampling import jobs
-    from dpmc.sampling.cell import described
 
     spec = study.own_method(asked.method)
     pinned = hyperparameters_of(study, options.model, asked.method, options.hyperparameters)
@@ -147,7 +151,6 @@ def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: "Pro
 
 def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
     """Print too small budgets and, unless `quiet`, a summary. `files`: for each cell those of its seeds."""
-    from dpmc.data import chain_files
     from dpmc.metrics import summary
 
     # The status is that of the cell, so one seed's file is enough for it.
@@ -160,11 +163,10 @@ def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
         print(*summary.lines(list(zip(cells, files, strict=True))), sep="\n", file=sys.stderr)
 
 
-def _say_what_runs_cost(cells: list["Cell"], seeds: int) -> None:
+def _say_what_runs_cost(cells: list[Cell], seeds: int) -> None:
     """Print a warning with the total ε of several runs on private data."""
     from dpmc.data import datasets
     from dpmc.metrics.summary import rounded_up
-    from dpmc.privacy.events import repeat
 
     private = [cell for cell in cells if cell.epsilon != "inf"]
     if len(private) * seeds < 2 or datasets.is_public(private[0].problem.dataset):

@@ -3,24 +3,22 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
 
 from dpmc.cli import outputs
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
+from dpmc.data.problem import Problem
 from dpmc.studies import Study, load_study, problem_of
 from dpmc.tuning import LEAK
-
-if TYPE_CHECKING:
-    from dpmc.data.problem import Problem
 
 
 def tune(options: argparse.Namespace) -> None:
     """Try or search the hyperparameters of a method on a model; write them with their results."""
-    import yaml
-
-    from dpmc.common import files
     from dpmc.tuning import pinned
 
     study = load_study(options.study)
@@ -55,22 +53,17 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
     name = f"search {options.model} {options.method}"
-    result = search.search(
-        study,
-        options.model,
-        options.method,
-        _tuning_problem(study, options),
-        table,
-        trials=options.trials or study.tuning.trials,
-        seeds=options.seeds or study.tuning.seeds,
-        progress=None if options.quiet else reporter(name, "trials"),
-    )
+    problem, progress = _tuning_problem(study, options), None if options.quiet else reporter(name, "trials")
+    task = search.task_of_study(study, options.model, options.method, problem)
+    trials, seeds = options.trials or study.tuning.trials, options.seeds or study.tuning.seeds
+    total = len(problem.starts) // study.chains
+    result = search.search(task, table, trials, seeds, total, progress)
     for text in search.warnings(result):
         print(f"dpmc: warning: {name}: {text}", file=sys.stderr)
     return result
 
 
-def _tuning_problem(study: Study, options: argparse.Namespace) -> "Problem":
+def _tuning_problem(study: Study, options: argparse.Namespace) -> Problem:
     """Return the problem to tune on.
 
     Raises DpmcError for rows that may be private, unless an option allows them.

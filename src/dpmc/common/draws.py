@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +51,14 @@ def diagnostics(draws: np.ndarray) -> Diagnostics:
     return Diagnostics(*(np.asarray(found, dtype=float) for found in (rhat, ess, mcse)))
 
 
+def is_of_tempered_sum(attributes: Mapping[Any, Any]) -> bool:
+    """Return whether a run's draws are of a tempered posterior given a noisy sum, by its attributes.
+
+    The noise of the sum is as large at any temperature, so that √T does not take tempering out.
+    """
+    return float(attributes.get("temperature", 1.0)) < 1.0 and '"name": "sum"' in str(attributes["ledger"])
+
+
 def for_all_rows(draws: np.ndarray, temperature: float, mcse: np.ndarray) -> np.ndarray:
     """Return draws (chains, draws, d) shrunk from the tempered posterior to that of all rows.
 
@@ -62,5 +71,4 @@ def for_all_rows(draws: np.ndarray, temperature: float, mcse: np.ndarray) -> np.
     mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.nan_to_num(mcse / sd, nan=0.0, posinf=0.0)
-    shrunk: np.ndarray = mean + np.sqrt(temperature + error**2) * (draws - mean)
-    return shrunk
+    return mean + np.sqrt(temperature + error**2) * (draws - mean)

@@ -87,6 +87,14 @@ def lock(file: IO[Any], waiting: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
 
 
+def is_at(file: IO[Any], path: Path) -> bool:
+    """Return whether an open file is still the one at `path`: nobody removed or replaced it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        return False
+
+
 def sync(file: IO[Any], path: Path) -> None:
     """Wait until an open file, with nothing left in a buffer of Python, and its name are on the disk.
 

@@ -8,31 +8,25 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 LOGGER = logging.getLogger("dpmc")
 
 
-class _OnStandardError(logging.StreamHandler[Any]):
-    """Writes messages to what is standard error at that moment, warnings with "dpmc: warning: "."""
+class _OnStandardError(logging.Handler):
+    """Writes messages to what is standard error at that moment, unless the root logger has handlers."""
 
     always = False
 
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
-
-    @property
-    def stream(self) -> Any:
-        """Return standard error."""
-        return sys.stderr
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to show the message: unless the root logger has handlers."""
-        return self.always or not logging.getLogger().handlers
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the message as a line."""
-        return ("dpmc: warning: " if record.levelno >= logging.WARNING else "") + record.getMessage()
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message as a line, a warning with "dpmc: warning: "."""
+        if not self.always and logging.getLogger().handlers:
+            return
+        mark = "dpmc: warning: " if record.levelno >= logging.WARNING else ""
+        try:
+            sys.stderr.write(f"{mark}{record.getMessage()}\n")
+            sys.stderr.flush()
+        except Exception:  # as the handlers of the standard library
+            self.handleError(record)
 
 
 _HANDLER = _OnStandardError()

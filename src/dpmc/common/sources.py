@@ -104,16 +104,16 @@ def _read(text: bytes, package: str) -> tuple[str, frozenset[str]]:
             if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
                 node.body = []
             elif isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                node.body = [part for part in node.body if not _is_text(part)]
+                # Without docstrings, and other constants that do nothing.
+                node.body = [
+                    part
+                    for part in node.body
+                    if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+                ]
         imports = frozenset(name for node in ast.walk(tree) for name in _imports(node, package))
     except (SyntaxError, ValueError, ImportError):  # a user's file, which is reported when it is run
         return _digest(text), frozenset()
     return _digest(ast.dump(tree).encode()), imports
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    """Return whether a statement is a docstring, or another constant that does nothing."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _imports(node: ast.AST, package: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import real, shown
+from dpmc.common.values import checked, real, shown
 
 
 def canonical_epsilon(epsilon: str | float) -> str:
@@ -14,10 +14,7 @@ def canonical_epsilon(epsilon: str | float) -> str:
 
     Raises DpmcError unless it is a number greater than 0.
     """
-    try:
-        value = real(epsilon)
-    except ValueError as error:
-        raise DpmcError(f"epsilon: {error}") from None
+    value = checked("epsilon", real, epsilon)
     if not value > 0:
         raise DpmcError(f"epsilon: {shown(epsilon)} must be greater than 0 (or inf, for no privacy)")
     # Without an exponent, so that a number has one text only.

@@ -2,12 +2,15 @@
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpmc.common.errors import DpmcError
 
 if TYPE_CHECKING:
     import numpy as np
+
+Value = TypeVar("Value")
 
 #: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
 MOST = 10**9
@@ -71,12 +74,17 @@ def real(value: Any) -> float:
     raise ValueError(f"{shown(value)} is not a number")
 
 
-def positive(value: object, where: str) -> float:
-    """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
+def checked(where: str, check: Callable[..., Value], *arguments: object) -> Value:
+    """Return `check(*arguments)`; raise DpmcError that begins with `where` in place of its ValueError."""
     try:
-        number = real(value)
+        return check(*arguments)
     except ValueError as error:
         raise DpmcError(f"{where}: {error}") from None
+
+
+def positive(value: object, where: str) -> float:
+    """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
+    number = checked(where, real, value)
     if not 0.0 < number < math.inf:
         raise DpmcError(f"{where}: {number:g} must be greater than 0 and finite")
     return number

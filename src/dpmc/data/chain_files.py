@@ -33,7 +33,7 @@ RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 TOTALS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
 
 
-Run: TypeAlias = "xarray.DataTree | str | Path"  #: a result of `dpmc.sample`, or a chain file
+Run: TypeAlias = "xarray.DataTree | str | Path"  #: a result of `dpmc.sample` or `dpmc.release`, or its file
 
 
 @dataclass
@@ -145,24 +145,24 @@ def read_chain(path: str | Path) -> Chains:
 
 
 def as_tree(run: Run) -> "xarray.DataTree":
-    """Return a run as a tree in memory; a file is read and checked as by `read_chain`."""
+    """Return a run as a tree in memory; a file is read and checked: a chain file or a release."""
     import xarray
 
     if not isinstance(run, str | Path):
         if not isinstance(run, xarray.DataTree) or "ledger" not in run.attrs:
-            raise DpmcError(f"{shown(type(run).__name__)} must be a chain file or a result of dpmc.sample")
+            raise DpmcError(
+                f"{shown(type(run).__name__)} must be a chain file, a release, "
+                "or a result of dpmc.sample or dpmc.release"
+            )
         return run
-    read_chain(run)
-    return xarray.load_datatree(run, engine="netcdf4")
+    from dpmc.data import release_files  # loads accountants, which few commands need
 
-
-def attributes(run: Run) -> dict[str, Any]:
-    """Return the attributes of a run; of a file, checked as by `read_chain`."""
-    return (
-        read_chain(run).attrs
-        if isinstance(run, str | Path)
-        else {str(k): v for k, v in as_tree(run).attrs.items()}
-    )
+    tree = release_files.read(run)
+    if tree.attrs.get("mode") != "release":
+        read_chain(run)
+    elif problems := release_files.check(tree):
+        raise DpmcError(f"{run}: {problems[0]}")
+    return tree
 
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:

@@ -57,10 +57,10 @@ def build(
     """
     definition = definition or models.definition(model_id)
     pictures = images.image_set(dataset)
-    if pictures is None and not re.fullmatch(DATASET_PATTERN, dataset):
-        known = ", ".join(images.NAMES)
-        raise DpmcError(f"data: {dataset!r} must be published, tuning, fresh-<number>, or one of {known}")
     if pictures is None:
+        if not re.fullmatch(DATASET_PATTERN, dataset):
+            known = ", ".join(images.NAMES)
+            raise DpmcError(f"data: {dataset!r} must be published, tuning, fresh-<number>, or one of {known}")
         rows = _generated_rows(model_id, definition, n or definition.n, label, dataset)
         problem = _problem(label, model_id, dataset, definition, rows, starts)
     else:
@@ -74,8 +74,7 @@ def build(
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)
         problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
-        # Again, now with the test rows.
-        problem.check(f"data {dataset} of {label}")
+    problem.check(f"data {dataset} of {label}")
     if start == "true":
         problem.starts = np.tile(problem.true_theta, (starts, 1))
     return problem
@@ -109,23 +108,21 @@ def from_rows(
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
-    return _problem(label, model_id, name, definition or models.definition(model_id), rows, starts, source)
+    problem = _problem(label, model_id, name, definition or models.definition(model_id), rows, starts)
+    problem.check(source or f"data {name} of {label}")
+    return problem
 
 
 @one_blas_thread()
 def without_rows(
-    label: str,
-    model_id: str,
-    shape: tuple[int, int],
-    starts: int = 20,
-    definition: Definition | None = None,
+    label: str, model_id: str, shape: tuple[int, int], starts: int = 20, definition: Definition | None = None
 ) -> Problem:
     """Return the problem of private rows of this shape (n, columns), with zeros in their place.
 
     For a release: whatever is read of it is public. Raises DpmcError if a row of the model has other columns.
     """
     definition = definition or models.definition(model_id)
-    problem = _unchecked(label, model_id, "release", definition, np.zeros(shape), starts)
+    problem = _problem(label, model_id, "release", definition, np.zeros(shape), starts)
     problem.check("release", rows_are_zeros=True)
     return problem
 
@@ -166,24 +163,9 @@ def _simulated_rows(
 
 
 def _problem(
-    label: str,
-    model_id: str,
-    dataset: str,
-    definition: Definition,
-    rows: np.ndarray,
-    starts: int,
-    source: str = "",
-) -> Problem:
-    """Return the problem of rows with start points (Section 5.2); of public rows also the exact posterior."""
-    problem = _unchecked(label, model_id, dataset, definition, rows, starts)
-    problem.check(source or f"data {dataset} of {label}")
-    return problem
-
-
-def _unchecked(
     label: str, model_id: str, dataset: str, definition: Definition, rows: np.ndarray, starts: int
 ) -> Problem:
-    """Return the problem of `_problem` without a check of its rows."""
+    """Return the problem of rows, not checked yet, with start points; of public rows also the posterior."""
     model, d = definition.model, len(definition.true_theta)
     true_theta = np.array(definition.true_theta)
     problem = Problem(

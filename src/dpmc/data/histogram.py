@@ -55,5 +55,4 @@ def accuracy(theta: np.ndarray, rows: np.ndarray) -> float:
 
 def _probabilities(counts: np.ndarray) -> np.ndarray:
     flat = counts.reshape(-1).astype(float)
-    floored: np.ndarray = np.maximum(flat / max(flat.sum(), 1.0), FLOOR)
-    return floored
+    return np.maximum(flat / max(flat.sum(), 1.0), FLOOR)

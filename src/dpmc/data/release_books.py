@@ -39,18 +39,16 @@ def problems(attrs: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
             return [f"epsilon_spent must be {rebuilt['epsilon_spent']}"]
         if json.dumps({**rebuilt, "epsilon_spent": spent}) != attrs["ledger"]:
             return ["is not the text of a ledger of this version of dpmc"]
-        found = _of_events(ledger, attrs) + _of_price(ledger.prices[0], ledger, attrs, entry)
+        n, found = attrs["n"], list[str]()
+        if ledger.accountant.name != attrs["accountant"]:
+            found.append("its accountant is another one")
+        for event in ledger.reserved_events:
+            if event.name not in NAMES or getattr(event, "n", n) != n:
+                found.append(f"release {event.name!r} is not one of an algorithm on {n} rows")
+        found += _of_price(ledger.prices[0], ledger, attrs, entry)
         return found + _of_counts(ledger, attrs, entry)
     except (DpmcError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         return [str(error).removeprefix("ledger: ")]
-
-
-def _of_events(ledger: ReleaseLedger, attrs: Mapping[str, Any]) -> list[str]:
-    found = [] if ledger.accountant.name == attrs["accountant"] else ["its accountant is another one"]
-    for event in ledger.reserved_events:
-        if event.name not in NAMES or getattr(event, "n", attrs["n"]) != attrs["n"]:
-            found.append(f"release {event.name!r} is not one of an algorithm on {attrs['n']} rows")
-    return found
 
 
 def _of_price(
@@ -86,16 +84,16 @@ def _of_counts(ledger: ReleaseLedger, attrs: Mapping[str, Any], entry: Mapping[s
     """Return problems of counts, by the numbers of iterations and of those that are forfeited."""
     chains, done, lost = (int(attrs[key]) for key in ("chains", "iterations", "forfeited"))
     performed, spent = counts(ledger.performed_events), counts(ledger.spent_events)
+    if entry["about"]["iterations"] not in (None, done + lost):
+        return [f"entry in data_ledger: does not fit {done} iterations and {lost} forfeited ones"]
     # One sum serves all iterations, which are made again after a kill.
     if {event.name for event in spent} == {SUM}:
         right = sum(performed.values()) == sum(spent.values()) == 1 and done > 0 and lost == 0
         return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
     fits = not ledger.outstanding_events and bool(performed) == (done > 0)
     fits &= bool(spent - performed) == (lost > 0)
-    found = [] if fits and _are_counts(performed, spent - performed, chains, done, lost) else ["counts"]
-    if entry["about"]["iterations"] not in (None, done + lost):
-        found.append("entry in data_ledger")
-    return [f"{what}: do not fit {done} iterations and {lost} forfeited ones" for what in found]
+    right = fits and _are_counts(performed, spent - performed, chains, done, lost)
+    return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
 
 
 def _are_counts(

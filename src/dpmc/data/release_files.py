@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import count, real, shown
 from dpmc.data import release_books
 from dpmc.privacy.data_ledger import is_entry
+from dpmc.privacy.secure_noise import EXACT
 
 if TYPE_CHECKING:
     import xarray
@@ -28,12 +29,8 @@ if TYPE_CHECKING:
 LAB = "mode: lab: it is reproducible from its seed, so it cannot become a release"
 
 
-class Allowed(NamedTuple):
-    """What a group may contain: its variables and its attributes, and which of them it must have."""
-
-    variables: Mapping[str, tuple[tuple[str, ...], str]]  # dimensions, kinds of dtype as NumPy's letters
-    attributes: Mapping[str, Callable[[Any], object]]  # what raises an error for a wrong value
-    needed: frozenset[str]
+#: Attributes by name, each with what raises an error for a wrong value.
+Checks = Mapping[str, Callable[[Any], object]]
 
 
 def _name(value: object) -> None:
@@ -41,9 +38,30 @@ def _name(value: object) -> None:
         raise ValueError(f"must be a name of at most {LONGEST_NAME} printable characters")
 
 
+def _description(value: object) -> None:
+    if not is_description(value):
+        raise ValueError(f"must be at most {LONGEST_DESCRIPTION} printable characters")
+
+
+def is_description(value: object) -> bool:
+    """Return whether a value may stand in a release as the description of its model."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_DESCRIPTION and value.isprintable()
+
+
 def _version(value: object) -> None:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", value):
         raise ValueError("must be a version")
+
+
+def _opendp(value: object) -> None:
+    _version(value)
+    if not str(value).startswith(EXACT):
+        raise ValueError(f"must be {EXACT}*, whose noise is exact")
+
+
+def _dpmc(value: object) -> None:
+    if value != "dpmc":
+        raise ValueError("must be dpmc")
 
 
 def _object(value: str) -> dict[str, Any]:
@@ -70,9 +88,11 @@ def _ledger(value: str) -> None:
 
 
 LONGEST_NAME = 200  #: characters of a name of a model
+LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, which has names of levels
 #: Facts of a run in its entry, those that attributes of the root repeat, and others.
 REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
 FACTS = {*REPEATED, "model", "model_values", "columns", "iterations", "start", "run"}
+HEXADECIMAL = ("id", "ledger", "previous", "model_values", "start", "run")  #: parts of an entry, or facts
 
 
 def _entry(value: str) -> None:
@@ -83,6 +103,14 @@ def _entry(value: str) -> None:
         raise ValueError(f"about: {', '.join(sorted(unknown))}: not allowed")
     if missing := FACTS - entry["about"].keys():
         raise ValueError(f"about: {', '.join(sorted(missing))}: missing")
+    about = entry["about"]
+    _name(about["model"])
+    for key, number in (("number", entry["number"]), ("columns", about["columns"])):
+        if type(number) is not int or number < 1:
+            raise ValueError(f"{key}: must be a whole number, at least 1")
+    for key, digits in ((key, {**about, **entry}[key]) for key in HEXADECIMAL):
+        if not isinstance(digits, str) or not re.fullmatch("[0-9a-f]{2,64}", digits):
+            raise ValueError(f"{key}: must be 2 to 64 hexadecimal digits")
     _sorted_object(value)
 
 
@@ -105,10 +133,12 @@ def _from(least: int) -> Callable[[Any], object]:
     return lambda value: count(value, least)
 
 
-ROOT: dict[str, Callable[[Any], object]] = {
+ROOT: Checks = {
     "mode": _release,
     **dict.fromkeys(("model", "method", "accountant"), _name),
-    **dict.fromkeys(("dpmc_version", "opendp_version"), _version),
+    "description": _description,
+    "dpmc_version": _version,
+    "opendp_version": _opendp,
     "epsilon": canonical_epsilon,
     **dict.fromkeys(("delta", "temperature"), _positive),
     **dict.fromkeys(("n", "dimension", "chains", "thin"), _from(1)),
@@ -118,37 +148,27 @@ ROOT: dict[str, Callable[[Any], object]] = {
     "ledger": _ledger,
     "data_ledger": _entry,
 }
-LIBRARY = {"inference_library": _name, "inference_library_version": _version}
-AXES = {"chain": (("chain",), "i"), "draw": (("draw",), "i"), "parameter": (("parameter",), "iUO")}
-
-#: All that a release may contain, by path of the group.
-ALLOWED = {
-    "/": Allowed({}, ROOT, frozenset(ROOT)),
-    "/posterior": Allowed(
-        {"theta": (("chain", "draw", "parameter"), "f"), **AXES},
-        LIBRARY,
-        frozenset({"theta", *AXES}),
-    ),
-    "/sample_stats": Allowed(
-        {
-            "acceptance_rate": (("chain", "draw"), "f"),
-            "diverging": (("chain", "draw"), "b"),
-            "chain": AXES["chain"],
-            "draw": AXES["draw"],
-        },
-        {**LIBRARY, "accepted_total": _totals, "diverging_total": _totals},
-        frozenset({"acceptance_rate", "chain", "draw"}),
-    ),
-    "/constant_data": Allowed(
-        {
-            "theta_0": (("chain", "parameter"), "f"),
-            "chain": AXES["chain"],
-            "parameter": AXES["parameter"],
-        },
-        LIBRARY,
-        frozenset({"theta_0", "chain", "parameter"}),
-    ),
+LIBRARY: Checks = {"inference_library": _dpmc, "inference_library_version": _version}
+TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), _totals)
+#: Variables of a release: dimensions, and kinds of dtype as NumPy's letters.
+VARIABLES = {
+    "theta": (("chain", "draw", "parameter"), "f"),
+    "theta_0": (("chain", "parameter"), "f"),
+    "acceptance_rate": (("chain", "draw"), "f"),
+    "diverging": (("chain", "draw"), "b"),
+    "chain": (("chain",), "i"),
+    "draw": (("draw",), "i"),
+    "parameter": (("parameter",), "iUO"),
 }
+#: All that a release may contain: variables and attributes, by path of the group.
+ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
+    "/": ((), ROOT),
+    "/posterior": (("theta", "chain", "draw", "parameter"), LIBRARY),
+    "/sample_stats": (("acceptance_rate", "diverging", "chain", "draw"), {**LIBRARY, **TOTALS}),
+    "/constant_data": (("theta_0", "chain", "parameter"), LIBRARY),
+}
+#: Of that, what a release may lack.
+OPTIONAL = {"description", "diverging", *TOTALS, *LIBRARY}
 
 
 def check(tree: "xarray.DataTree") -> list[str]:
@@ -160,18 +180,18 @@ def check(tree: "xarray.DataTree") -> list[str]:
     problems += [f"{path}: group is missing" for path in ALLOWED if path not in groups]
     for path, group in groups.items():
         if path in ALLOWED:
-            problems += [f"{path}: {text}" for text in _of_group(group, ALLOWED[path])]
+            problems += [f"{path}: {text}" for text in _of_group(group, *ALLOWED[path])]
     return problems or _inconsistent(tree)
 
 
-def _of_group(group: "xarray.DataTree", allowed: Allowed) -> list[str]:
+def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) -> list[str]:
     """Return the problems of one group by itself: names, dimensions, types, attributes."""
     variables = dict(group.to_dataset(inherit=False).variables)
     present = {*map(str, variables), *map(str, group.attrs)}
-    problems = [f"{name} is missing" for name in sorted(allowed.needed - present)]
+    problems = [f"{name} is missing" for name in sorted({*names, *checks} - OPTIONAL - present)]
     for name, variable in variables.items():
-        dims, kinds = allowed.variables.get(str(name), ((), ""))
-        if not kinds:
+        dims, kinds = VARIABLES.get(str(name), ((), ""))
+        if name not in names:
             problems.append(f"variable {shown(name)} is not allowed")
         elif variable.dims != dims or variable.dtype.kind not in kinds:
             problems.append(f"{name}: {variable.dims} of {variable.dtype} must be {dims} of kind {kinds}")
@@ -179,11 +199,11 @@ def _of_group(group: "xarray.DataTree", allowed: Allowed) -> list[str]:
             problems.append(f"{name}: labels must be texts")
         problems += [f"{name}: attribute {shown(key)} is not allowed" for key in variable.attrs]
     for key, value in ((str(key), value) for key, value in group.attrs.items()):
-        if key not in allowed.attributes:
+        if key not in checks:
             problems.append(f"attribute {shown(key)} is not allowed")
             continue
         try:
-            allowed.attributes[key](value)
+            checks[key](value)
         except (TypeError, ValueError, RecursionError, DpmcError) as error:
             problems.append(f"attribute {key}: {shown(value)}: {error}")
     # NetCDF has no dimension of size 0 but an unlimited one: of a release whose draws are all forfeited.
@@ -217,9 +237,21 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         or not ((accepted >= 0) & (accepted <= thin)).all()
     ):
         problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
-    for name, total in groups["sample_stats"].attrs.items():
-        if name.endswith("_total") and np.size(total) != c:
+    diverging = groups["sample_stats"].get("diverging", groups["sample_stats"]["acceptance_rate"] > 1.0)
+    # In the iterations of a draw, and in those after the last one.
+    least_most = {
+        "accepted_total": (accepted.round().sum(axis=1), 1),
+        "diverging_total": (diverging.values.sum(axis=1), thin),
+    }
+    for name, (least, most) in least_most.items():
+        total = np.atleast_1d(groups["sample_stats"].attrs.get(name, least))
+        if total.size != c:
             problems.append(f"/sample_stats: attribute {name}: must have one number for each chain")
+        elif not ((least <= total) & (total <= most * least + int(attrs["iterations"]) - thin * k)).all():
+            problems.append(f"/sample_stats: attribute {name}: does not fit the draws and the iterations")
+    for path, group in groups.items():
+        if group.attrs.get("inference_library_version", attrs["dpmc_version"]) != attrs["dpmc_version"]:
+            problems.append(f"/{path}: inference_library_version: must be that of dpmc, as in the root")
     for path, name in (("posterior", "theta"), ("constant_data", "theta_0")):
         if not np.isfinite(groups[path][name].values).all():  # NaN has bits that mean nothing
             problems.append(f"/{path}: {name}: must be finite")
@@ -267,6 +299,8 @@ def contents(tree: "xarray.DataTree") -> list[str]:
     named = ("mode", "model", "method", "n", "iterations", "forfeited", "epsilon", "delta")
     plain = {name: np.asarray(attrs[name]).tolist() for name in named if name in attrs}
     lines = [", ".join(f"{name} {shown(value)}" for name, value in plain.items())]
+    lines += [f"protects one row of {shown(plain['n'])}, replaced by any other"] if "n" in plain else []
+    lines += [f"model: {attrs['description']}"] if is_description(attrs.get("description")) else []
     try:
         entry = _object(attrs["data_ledger"])
         lines += [f"ledger {shown(entry['ledger'])}, entry {shown(entry['number'])}, {shown(entry['id'])}"]

@@ -11,8 +11,7 @@ import csv
 import gzip
 import numbers
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,28 +36,26 @@ class Rule(NamedTuple):
     fill: Any = None  # what stands for a missing value; None: NaN
 
     def number(self, value: object) -> float:
-        """Return an entry as a number; NaN for what is none and no level."""
+        """Return an entry as a number, that of a category as the place of its level; NaN for what is none."""
         try:
             if self.fill is not None and is_missing(value):
                 value = self.fill
-            return self._place(value) if self.levels else number(value)
+            x = number(value)
+            if not self.levels:
+                return x
+            # A number and its text have one place, because one row may decide which of them a column holds.
+            keys = [text_of(value)] if np.isnan(x) else [text_of(value), x, text_of(x)]
+            return next((float(self.levels[key]) for key in keys if key in self.levels), np.nan)
         except Exception:  # of methods of the entry
             return np.nan
 
-    def _place(self, value: object) -> float:
-        """Return the place of a level: of the same text, else of the same number.
 
-        A number and its text have the same place, because one row may decide which of them a column holds.
-        """
-        x = number(value)
-        keys = [text_of(value)] if np.isnan(x) else [text_of(value), x, text_of(x)]
-        return next((float(self.levels[key]) for key in keys if key in self.levels), np.nan)
-
-
-def level_places(levels: Sequence[str]) -> dict[str | float, int]:
-    """Return the places of levels by their texts and, if these are numbers, by their numbers."""
-    places: dict[str | float, int] = {text: i for i, text in enumerate(levels)}
-    return {x: i for i, text in enumerate(levels) if not np.isnan(x := number(text))} | places
+def rule_of(name: str, coding: Coding) -> Rule:
+    """Return the rule of a column: levels have places by their texts and, if they are numbers, by these."""
+    texts = coding.levels.get(name, ())
+    places: dict[str | float, int] = {text: i for i, text in enumerate(texts)}
+    places.update((x, i) for i, text in enumerate(texts) if not np.isnan(x := number(text)))
+    return Rule(places, coding.fills.get(name))
 
 
 def read_release_rows(
@@ -70,26 +67,23 @@ def read_release_rows(
     ----------
     source : an array, a table of pandas or xarray, or the path of a .csv, .csv.gz or .parquet file. A CSV
         file must begin with a line of names.
-    columns : names of the columns to read, in this order; None: all.
+    columns : names of the columns to read, in this order; None: all. A list of rows needs them: a row with
+        another number of entries is NaN.
     coding : public levels of categories and fills of missing values; a value that is no level is NaN.
 
     Raises DpmcError for a file that is missing or of another kind, for missing columns, and for no rows.
     """
 
-    def rules(names: Iterable[str]) -> list[Rule]:
-        known = coding or Coding()
-        levels = {name: level_places(texts) for name, texts in known.levels.items()}
-        return [Rule(levels.get(name, {}), known.fills.get(name)) for name in names]
-
+    coding = coding or Coding()
     if isinstance(source, str | Path):
-        return _of_file(Path(source), columns, rules)
+        return _of_file(Path(source), columns, coding)
     where = f"data: {type(source).__name__}"
     kind = type(source).__module__.partition(".")[0]
     if kind == "xarray":
         source = table_of(source, where)
     elif kind != "pandas":
-        source = _frame(source, where)
-    return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, rules, where)
+        source = _frame(source, columns, where)
+    return _of_frame(source.to_frame() if source.ndim == 1 else source, columns, coding, where)
 
 
 def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
@@ -100,10 +94,7 @@ def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
     return np.concatenate([rows[:n], lacking])
 
 
-Rules = Callable[[Iterable[str]], list[Rule]]  # of columns by their names
-
-
-def _of_file(path: Path, columns: Sequence[str] | None, rules: Rules) -> np.ndarray:
+def _of_file(path: Path, columns: Sequence[str] | None, coding: Coding) -> np.ndarray:
     """Return the rows of a file, by its suffix."""
     if not path.name.endswith(FILES):
         raise DpmcError(f"{path}: must end in {', '.join(FILES)}, or be read by pandas and given as table")
@@ -111,10 +102,10 @@ def _of_file(path: Path, columns: Sequence[str] | None, rules: Rules) -> np.ndar
         content = path.read_bytes()
         if path.suffix != ".parquet":
             content = gzip.decompress(content) if path.suffix == ".gz" else content
-            return _of_csv(content.decode("utf-8-sig", errors="replace"), columns, rules, path)
+            return _of_csv(content.decode("utf-8-sig", errors="replace"), columns, coding, path)
         import pandas
 
-        return _of_frame(pandas.read_parquet(path), columns, rules, str(path))
+        return _of_frame(pandas.read_parquet(path), columns, coding, str(path))
     except ImportError:
         raise DpmcError(f"{path}: needs pyarrow: pip install pyarrow") from None
     except OSError as error:
@@ -123,7 +114,7 @@ def _of_file(path: Path, columns: Sequence[str] | None, rules: Rules) -> np.ndar
         raise DpmcError(f"{path}: cannot be read") from None
 
 
-def _of_csv(text: str, columns: Sequence[str] | None, rules: Rules, path: Path) -> np.ndarray:
+def _of_csv(text: str, columns: Sequence[str] | None, coding: Coding, path: Path) -> np.ndarray:
     """Return the rows of a CSV file; its first line has the names of the columns."""
     lines = text.removesuffix("\n").split("\n")
     names = [name.strip() for name in _fields(lines[0].removesuffix("\r"))]
@@ -132,7 +123,7 @@ def _of_csv(text: str, columns: Sequence[str] | None, rules: Rules, path: Path) 
     chosen = chosen_columns(names, len(names), columns, str(path))
     if len(lines) < 2:
         raise DpmcError(f"{path}: holds no rows")
-    how = list(zip(chosen, rules(chosen.values()), strict=True))
+    how = [(i, rule_of(name, coding)) for i, name in chosen.items()]
     rows = np.full((len(lines) - 1, len(chosen)), np.nan)
     for row, line in zip(rows, lines[1:], strict=True):
         fields = _fields(line.removesuffix("\r"))
@@ -171,47 +162,43 @@ def number(value: object) -> float:
         return np.nan
 
 
-def _frame(source: Any, where: str) -> "DataFrame":
+def _frame(source: Any, columns: Sequence[str] | None, where: str) -> "DataFrame":
     """Return an array or a nested list as a data frame."""
     import pandas
 
     if np.ma.isMaskedArray(source):
         source = np.ma.filled(source.astype(object), np.nan)
-    source = _table(source) if isinstance(source, Sequence) else np.asarray(source)
+    if isinstance(source, Sequence):
+        if columns is None:
+            raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
+        source = _table(source, len(columns))
+    source = np.asarray(source)
     if source.ndim not in (1, 2):
         raise DpmcError(f"{where}: must be rows by columns, as an array, a table or a path")
     return pandas.DataFrame(source)
 
 
-def _table(source: Sequence[Any]) -> np.ndarray:
-    """Return a sequence of rows as objects (n, k), with NaN in rows of another shape than most have.
+def _table(source: Sequence[Any], width: int) -> np.ndarray:
+    """Return a sequence of rows as objects (n, width), with NaN in rows of another shape.
 
-    NumPy would choose one type for all entries, so that one row would decide how the others are read.
+    NumPy would choose one type for all entries, so that one row would decide how the others are read. So it
+    would if the width were taken from the rows.
     """
-    rows = [_entries(row) for row in source]
-    counts = Counter(map(_shape, rows))
-    shape = max(counts, key=lambda shape: (counts[shape], shape), default=(0,))
-    table = np.full((len(rows), *shape), np.nan, object)
-    for i, row in enumerate(rows):
-        if _shape(row) == shape and len(shape) < 2:
-            table[i] = np.fromiter(row, object) if shape else row
+    table = np.full((len(source), width), np.nan, object)
+    for place, row in zip(table, source, strict=True):
+        entries = _entries(row)
+        for i, entry in enumerate(entries if len(entries) == width else ()):
+            place[i] = entry
     return table
 
 
-def _entries(row: Any) -> Any:
-    """Return a row as a list; what is none as it is."""
+def _entries(row: Any) -> list[Any]:
+    """Return a row as a list; of what is none a list of one."""
     many = isinstance(row, Sequence) or getattr(row, "ndim", 0) > 0
-    return list(row) if many and not isinstance(row, str | bytes) else row
+    return list(row) if many and not isinstance(row, str | bytes) else [row]
 
 
-def _shape(row: Any) -> tuple[int, ...]:
-    """Return the shape of a row: () of a number, else its length and, if it begins with a row, that one's."""
-    if not isinstance(row, list):
-        return ()
-    return (len(row), *_shape(_entries(row[0]))[:1]) if row else (0,)
-
-
-def _of_frame(table: "DataFrame", columns: Sequence[str] | None, rules: Rules, where: str) -> np.ndarray:
+def _of_frame(table: "DataFrame", columns: Sequence[str] | None, coding: Coding, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
     names = list(map(str, table.columns)) if named else []
@@ -219,14 +206,12 @@ def _of_frame(table: "DataFrame", columns: Sequence[str] | None, rules: Rules, w
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     with np.errstate(all="ignore"):
-        how = zip(chosen, rules(chosen.values()), strict=True)
-        return np.column_stack([_numbers(table.iloc[:, i], rule) for i, rule in how])
+        columns_of = [_numbers(table.iloc[:, i], rule_of(name, coding)) for i, name in chosen.items()]
+    return np.column_stack(columns_of)
 
 
 def _numbers(column: Any, rule: Rule) -> np.ndarray:
     """Return a column of a data frame as floats."""
     if rule == Rule({}) and getattr(column.dtype, "kind", "O") in "fiub":
-        floats: np.ndarray = column.to_numpy(dtype=float, na_value=np.nan)
-        return floats
-    values: Iterable[object] = column
-    return np.array([rule.number(value) for value in values])
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    return np.array([rule.number(value) for value in column])

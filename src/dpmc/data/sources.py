@@ -41,8 +41,7 @@ class Source:
 @functools.cache
 def table() -> dict[str, Any]:
     """Return the content of `sources.yaml`."""
-    content: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "sources.yaml").read_text())
-    return content
+    return yaml.safe_load((Path(__file__).parent / "sources.yaml").read_text())
 
 
 def source(name: str) -> Source:

@@ -14,7 +14,7 @@ import numpy as np
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, shown
-from dpmc.models.columns import MISSING, Coding, translated
+from dpmc.models.columns import LINE, MISSING, ROW, Coding, translated
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -80,7 +80,7 @@ class Reading(NamedTuple):
     coding: Coding
     persons: Persons | None
 
-    def kept(self, table: "DataFrame", names: list[str], where: str) -> "DataFrame":
+    def kept(self, table: "DataFrame", names: list[str], where: str, form: str = ROW) -> "DataFrame":
         """Return the table, columns numbered, without rows beyond the first of each person."""
         if self.persons is None:
             return table
@@ -89,7 +89,7 @@ class Reading(NamedTuple):
             raise DpmcError(f"{where}: has no names of columns, so no column {shown(self.persons.column)}")
         whose = table.iloc[:, place]
         for row in table.index[whose.isna() | (whose.astype(str).str.strip() == "")][:1]:
-            raise DpmcError(f"{where}: row {row}, column {self.persons.column}: says not whose the row is")
+            raise DpmcError(f"{where}: {form.format(row, self.persons.column)}: says not whose the row is")
         return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
 
 
@@ -117,7 +117,7 @@ def _read_file(path: Path, how: Reading) -> np.ndarray:
         raise DpmcError(f"{path}: {reason}") from None
 
 
-def table_of(data: Any, where: str) -> Any:
+def table_of(data: Any, where: str) -> "DataFrame":
     """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
     if hasattr(data, "data_vars"):
         sizes = {variable.dims for variable in data.data_vars.values()}
@@ -151,7 +151,7 @@ def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
         label = list(chosen.values())[i]
         raise DpmcError(
-            f"{where}: row {table.index[row]}, column {label}: is NaN or infinite, must be a number"
+            f"{where}: {ROW.format(table.index[row], label)}: is NaN or infinite, must be a number"
         )
     return rows
 
@@ -193,21 +193,20 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
     header = first if _is_header(first, path) else []
     places = chosen_columns(header, width, how.columns, str(path))
     chosen = list(places)
-    table = how.kept(table.iloc[1 if header else 0 :], header, str(path)).iloc[:, chosen]
+    table.index += 1  # lines, for messages
+    table = how.kept(table.iloc[1 if header else 0 :], header, str(path), LINE).iloc[:, chosen]
     if table.empty:
         raise DpmcError(f"{path}: holds no rows")
     if header and how.coding != Coding():
-        table.index += 1  # lines, for messages
         table = pandas.concat(
-            [translated(table.iloc[:, i], name, how.coding, str(path)).astype(str)
+            [translated(table.iloc[:, i], name, how.coding, str(path), LINE).astype(str)
              for i, name in enumerate(places.values())], axis=1)  # fmt: skip
-        table.index -= 1
     numbers = table.apply(lambda column: column.str.fullmatch(DECIMAL))
     rows: np.ndarray = table.where(numbers, "nan").to_numpy().astype(float)  # exact, unlike pandas' own
     for row, i in np.argwhere(~np.isfinite(rows))[:1]:
         value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
         what = f": {shown(value)} is not a number" if value else " is missing; every line must be a row"
-        raise DpmcError(f"{path}: line {table.index[row] + 1}: column {label}{what}")
+        raise DpmcError(f"{path}: {LINE.format(table.index[row], label)}{what}")
     return rows
 
 

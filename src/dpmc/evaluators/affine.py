@@ -157,10 +157,8 @@ class AffineEvaluator(StatisticsEvaluator):
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
         form = _plain(self._model.ratio_form(theta, proposal))
-        ratios: np.ndarray = kernels.affine_row_ratios(self._table, chosen, *form)
-        return ratios
+        return kernels.affine_row_ratios(self._table, chosen, *form)
 
 
 def _plain(form: Sums) -> Sums:

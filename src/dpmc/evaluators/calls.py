@@ -137,5 +137,4 @@ def summaries(model: SummaryModel, rows: np.ndarray) -> np.ndarray:
 def gradient_by_form(model: AffineModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
     linear, constant = model.gradient_form(theta[None])
-    gradient: np.ndarray = statistics(model, rows) @ linear[0].T + constant[0]
-    return gradient
+    return statistics(model, rows) @ linear[0].T + constant[0]

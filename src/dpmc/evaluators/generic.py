@@ -9,13 +9,7 @@ import numpy as np
 from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.evaluators.calls import (
-    MOST_ROWS,
-    log_likelihood,
-    log_likelihood_gradient,
-    statistics,
-    summaries,
-)
+from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics, summaries
 
 
 class Evaluator:
@@ -70,6 +64,13 @@ class Evaluator:
         """
         raise NotImplementedError
 
+    def barker_sd(self, squares: np.ndarray, size: int, clip_factor: float) -> np.ndarray:
+        """Return the sd √(2 − s²) of DP Barker's noise in units of the tempered sum (chains,).
+
+        For integer sums over batches of `size` rows, as `exact_estimate`.
+        """
+        raise NotImplementedError
+
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -120,8 +121,7 @@ class Evaluator:
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return r_j (b,), not clipped, of one chain, θ (d,), for rows `chosen` (b,), which may repeat."""
-        ratios: np.ndarray = self._chosen_ratios(theta[None], proposal[None], chosen[None])[0]
-        return ratios
+        return self._chosen_ratios(theta[None], proposal[None], chosen[None])[0]
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""

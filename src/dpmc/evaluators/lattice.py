@@ -12,6 +12,7 @@ which has the same rounding.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +26,7 @@ from dpmc.evaluators.secret_batches import draw_batch
 BLOCK = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has no noise (`secure_noise`)
+LARGEST_SCALE = 2.0**52  #: of noise, in units: integers up to it are exact as floats
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
 SCALES = (1.0, 10.0, 100.0, 1000.0)  #: multiples of positions at which a model is tried
 OUTLIERS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
@@ -132,6 +134,18 @@ class LatticeEvaluator(Evaluator):
             numerator, denominator = numerator * squares[c], denominator * 2 * size * m
             estimate[c] = int(total[c]) - (2 * numerator + denominator) // (2 * denominator)
         return estimate, unit, 2.0 * unit
+
+    def barker_sd(self, squares: np.ndarray, size: int, clip_factor: float) -> np.ndarray:
+        """Return S (chains,), S² = 2bm²/f² − (bΣk² − (Σk)²)/b: √(2 − s²) in units of f/(√b m).
+
+        f is `clip_factor`, b is `size`. S² is a fraction of integers, so that S is off by two roundings only.
+        Σk² ≤ bm² and f ≤ 1, so that S² ≥ bm² for any rows. NaN if S might be beyond 2^52.
+        """
+        p, q = float(clip_factor).as_integer_ratio()
+        constant, p2 = 2 * (size * self._lattice.ratio * q) ** 2, p * p  # S² = (constant − p² …)/(bp²)
+        if constant > LARGEST_SCALE**2 * size * p2:
+            return np.full(len(squares), np.nan)
+        return np.array([math.sqrt((constant - p2 * int(square)) / (size * p2)) for square in squares])
 
     def ratio_integers(
         self, theta: np.ndarray, proposal: np.ndarray, unit: float, chosen: np.ndarray | None = None
@@ -247,7 +261,8 @@ def attempted(method: Values, block: np.ndarray, shape: tuple[int, ...]) -> np.n
     rows = block.view()
     rows.flags.writeable = False
     try:
-        values = method(rows)
+        with calls.without_warnings():  # undone afterwards, whatever the method made of warnings and errors
+            values = method(rows)
     except (Exception, SystemExit):  # a user's code may raise anything, and if so may depend on the rows
         return None
     return np.array(values) if np.shape(values) == (len(block), *shape) else None
@@ -313,7 +328,8 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
         for j in np.flatnonzero(usable) if check is not None else ():
             row = rows[j : j + 1].copy()
             try:
-                cast(Callable[[np.ndarray], Any], check)(row)
+                with calls.without_warnings():
+                    cast(Callable[[np.ndarray], Any], check)(row)
             except (Exception, SystemExit):
                 usable[j] = False
     return usable

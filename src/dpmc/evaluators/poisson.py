@@ -24,8 +24,7 @@ class BoundedRows:
 
     def draw(self, word: np.uint64, count: int) -> np.ndarray:
         """Draw `count` rows (count,) from a word of 64 random bits, row i with probability c_i / C."""
-        chosen: np.ndarray = kernels.draw_with_replacement(word, count, *self._alias_table)
-        return chosen
+        return kernels.draw_with_replacement(word, count, *self._alias_table)
 
 
 def bounded_rows(model: Model, rows: np.ndarray, temperature: float, clip: float) -> BoundedRows:

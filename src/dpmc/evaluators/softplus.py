@@ -39,6 +39,4 @@ class SoftplusEvaluator(StatisticsEvaluator):
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Return r_j (chains, b) of rows `chosen` (chains, b), not clipped."""
-        ratios: np.ndarray = kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
-        return ratios
+        return kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))

@@ -5,29 +5,24 @@ row with metric "status" names them and the reason, at most one such row per see
 whose algorithm is a variant has a row with metric "variant" that describes it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
+from dpmc.data.chain_files import Chains
 from dpmc.data.histogram import accuracy, symmetric_kl
+from dpmc.data.problem import Problem
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
 from dpmc.metrics.table import COLUMNS as COLUMNS
+from dpmc.metrics.table import Row
 from dpmc.metrics.traces import milestones
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Chains
-    from dpmc.data.problem import Problem
-
-Row = dict[str, str | int | float]
 
 #: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
 #: (draws, what it needs, random generator). All share one generator, which only `mmd` uses so far: another

@@ -1,25 +1,21 @@
 """What several runs on the same rows spend together."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
-from dpmc.data import chain_files
+from dpmc.data.chain_files import Run, as_tree
 from dpmc.privacy import accountants, composition
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
 
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Run
-
 
 class Joint(NamedTuple):
-    """The (ε, δ) of several runs together."""
+    """The (ε, δ) of several runs together, of a person with at most `rows_per_person` rows."""
 
     epsilon: float
     delta: float
+    rows_per_person: int
 
 
 def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
@@ -30,7 +26,8 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
     Parameters
     ----------
     runs
-        Chain files or releases, or results of `dpmc.sample` and `dpmc.release`, all on the same rows.
+        Chain files or releases, or results of `dpmc.sample` and `dpmc.release`, all on the same rows and
+        for persons with equally many of them.
     delta
         None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all releases
         together at this δ, which is smaller, for releases with Gaussian noise on all rows.
@@ -38,22 +35,28 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
     Raises
     ------
     DpmcError
-        For a file that cannot be read. With `delta` for discrete noise, whose price has a δ of its own, and
-        for noise on batches: its accountants do not cover runs that were chosen by earlier results
-        (docs/explanation/accounting.md).
+        For a file that cannot be read, and runs with different `rows_per_person`. With `delta` for discrete
+        noise, whose price has a δ of its own, and for noise on batches: its accountants do not cover runs
+        that were chosen by earlier results (docs/explanation/accounting.md).
     """
-    ledgers = [json.loads(str(chain_files.attributes(run)["ledger"])) for run in runs]
+    ledgers = [json.loads(str(as_tree(run).attrs["ledger"])) for run in runs]
+    units = sorted({int(ledger.get("rows_per_person", 1)) for ledger in ledgers})
+    if len(units) != 1:
+        raise DpmcError(
+            f"rows_per_person: must be the same in all runs, is {', '.join(map(str, units)) or 'of no run'}: "
+            "ε of a row and ε of a person do not add up"
+        )
+    (unit,) = units
     if delta is None:
         spent = [_spent(ledger) for ledger in ledgers]
-        return Joint(*composition.total([each.epsilon for each in spent], [each.delta for each in spent]))
+        epsilons, deltas = zip(*spent, strict=True)
+        return Joint(*composition.total(epsilons, deltas), unit)
     if any(ledger.get("prices") for ledger in ledgers):
         raise DpmcError("delta: discrete noise of a release has a price; leave delta out to add ε and δ")
     events = [
         event
         for ledger in ledgers
-        for event in of_persons(
-            from_json(ledger["performed"] + ledger["forfeited"]), ledger.get("rows_per_person", 1)
-        )
+        for event in of_persons(from_json(ledger["performed"] + ledger["forfeited"]), unit)
     ]
     accountant = accountants.resolve("tight", events)
     if not accountant.is_filter:
@@ -61,14 +64,14 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
             f"delta: accountant {accountant.name!r} does not cover runs chosen by earlier results; "
             "leave delta out to add ε and δ of the runs"
         )
-    return Joint(accountant.epsilon(events, delta), delta)
+    return Joint(accountant.epsilon(events, delta), delta, unit)
 
 
-def _spent(ledger: dict[str, Any]) -> Joint:
+def _spent(ledger: dict[str, Any]) -> tuple[float, float]:
     """Return the (ε, δ) that the ledger of a run reports, with its prices; (inf, 0) without privacy."""
     delta = (ledger["budget"] or ledger).get("delta")
     if delta is None:
-        return Joint(float("inf"), 0.0)
+        return float("inf"), 0.0
     prices = ledger.get("prices", [])
     epsilons = [float(ledger["epsilon_spent"]), *(price["epsilon"] for price in prices)]
-    return Joint(*composition.total(epsilons, [delta, *(price["delta"] for price in prices)]))
+    return composition.total(epsilons, [delta, *(price["delta"] for price in prices)])

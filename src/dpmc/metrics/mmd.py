@@ -1,7 +1,5 @@
 """Maximum mean discrepancy between two samples, as in the thesis's figures (Section 5.3)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

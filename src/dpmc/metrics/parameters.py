@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.common.draws import diagnostics, for_all_rows, second_half
+from dpmc.common.draws import diagnostics, for_all_rows, is_of_tempered_sum, second_half
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
-from dpmc.data import chain_files
+from dpmc.common.values import checked, shown
+from dpmc.data.chain_files import Run, as_tree
 
 if TYPE_CHECKING:
     import pandas
-
-    from dpmc.data.chain_files import Run
 
 #: Models of the catalogue whose tempered posterior is not nearly normal, by a word of their name.
 CURVED = ("banana", "mixture", "circle")
@@ -32,9 +30,9 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     quantile of the normal distribution. That is right for a posterior which is nearly normal and in which
     the prior has little weight beside n₀ rows: regressions and other regular models with n₀ much larger than
     the number of parameters. It is exact for a linear regression with known sd and a flat prior. `sd`,
-    `lower` and `upper` are NaN where it is wrong: for the catalogue's banana, mixture and circle, and for a
-    parameter whose draws have a skewness beyond 1. Without tempering, `lower` and `upper` are quantiles of
-    the draws.
+    `lower` and `upper` are NaN where it is wrong: for the catalogue's banana, mixture and circle, for
+    `noisy-statistics`, and for a parameter whose draws have a skewness beyond 1. Without tempering, `lower`
+    and `upper` are quantiles of the draws.
 
     No interval contains the bias of clipped rows. The table is a function of draws alone, so that it may be
     released with them.
@@ -42,7 +40,8 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     Parameters
     ----------
     runs
-        Results of `dpmc.sample` or chain files, of the same model and rows; their chains are joined.
+        Results of `dpmc.sample` or `dpmc.release`, or files of them, of the same model and rows; their
+        chains are joined.
     level
         Posterior probability of the interval.
 
@@ -62,7 +61,7 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
 
     if not runs or not 0.0 < level < 1.0:
         raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
-    trees = [chain_files.as_tree(run) for run in runs]
+    trees = [as_tree(run) for run in runs]
     about = trees[0].attrs
     for key in SAME:
         values = {str(tree.attrs.get(key)): None for tree in trees}
@@ -71,10 +70,7 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     halves = [second_half(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
-    try:
-        found = diagnostics(draws)
-    except ValueError as error:
-        raise DpmcError(f"summary: {error}") from None
+    found = checked("summary", diagnostics, draws)
     temperature, model = float(about.get("temperature", 1.0)), str(about.get("model_id", about["model"]))
     mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     sides = 0.5 - 0.5 * level, 0.5 + 0.5 * level
@@ -82,14 +78,16 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
         lower, upper = np.quantile(draws, sides, axis=(0, 1))
         how = "quantiles of the draws"
     else:
-        normal = np.zeros(len(sd), np.bool_) if any(word in model for word in CURVED) else ~_skewed(draws)
+        noisy_sum = any(is_of_tempered_sum(tree.attrs) for tree in trees)
+        normal = ~_skewed(draws) & (not noisy_sum) & (not any(word in model for word in CURVED))
         narrow = for_all_rows(draws, temperature, found.mcse).std(axis=(0, 1))
         lower, upper = (
             np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides
         )
         how = f"of all rows, by a normal approximation: sd is {temperature**0.5:.4g} (√T) times sd_draws"
         if not normal.all():
-            how += "; NaN where the draws are not nearly normal, so that tempering cannot be taken out"
+            why = "given a noisy sum, whose noise is not tempered" if noisy_sum else "not nearly normal"
+            how += f"; NaN where the draws are {why}, so that tempering cannot be taken out"
     scale = np.where(np.isnan(lower), np.nan, temperature**0.5)
     columns = {"mean": mean, "sd": scale * sd, "lower": lower, "upper": upper, "sd_draws": sd}
     columns |= {"mcse": found.mcse, "ess": found.ess, "r_hat": found.rhat}

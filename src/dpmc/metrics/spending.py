@@ -1,19 +1,14 @@
 """The ε spent by a cell's chains: by the ledger's accountant, and by tight accounting."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
+from dpmc.data.chain_files import Chains
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.events import Release, from_json, merge
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Chains
 
 
 def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:

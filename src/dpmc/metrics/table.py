@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws not
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
+Row = dict[str, str | int | float]  #: by column
 
 
 class Metric(NamedTuple):
@@ -195,12 +196,12 @@ class Results:
         """Say why a cell has no values, or how many iterations if few, and how many chains have a value."""
         known = len(self.values(model, method, epsilon, metric))
         if not known:
-            return "no box: " + self.why_missing(model, method, epsilon, metric)
+            return "no box: " + self._why_missing(model, method, epsilon, metric)
         lengths = self.values(model, method, epsilon, "iterations")
         parts = [f"k = {min(lengths):.0f}"] if lengths and min(lengths) < FEW_ITERATIONS else []
         return ", ".join([*parts, f"{known} of {len(lengths)}"] if known < len(lengths) else parts)
 
-    def why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
+    def _why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
         """Why there is no value, in at most 30 letters."""
         length = self.iterations(model, method, epsilon)
         if length is None:

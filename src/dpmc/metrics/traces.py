@@ -6,24 +6,18 @@ running mean every 100 iterations. A thinned chain is represented by its kept dr
 first kept draw are left out.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpmc.data.chain_files import Chains
 from dpmc.data.histogram import accuracy, bin_counts, symmetric_kl_of_counts
+from dpmc.data.problem import Problem
+from dpmc.metrics.table import Row
 from dpmc.privacy import accountants
 from dpmc.privacy.events import NonPrivateRelease, counts, from_counts, from_json, repeat
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Chains
-    from dpmc.data.problem import Problem
-
-Row = dict[str, str | int | float]
 
 COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric", "value")
 DISTANCE_EVERY = 500

@@ -1,16 +1,15 @@
 """The banana model (Theorem 5.2 of the thesis); with a = 0 a Gaussian with independent components."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import NoisySum
-from dpmc.models.summaries import log_white_sum
+from dpmc.models.summaries import WhiteSummaries
 
 
 @dataclass(frozen=True)
-class Banana:
+class Banana(WhiteSummaries):
     """Likelihood x_2 ~ N(θ_2 + a(θ_1 − m)² + b, σ_2²), x_i ~ N(θ_i, σ_i²); prior Ban(0, σ_0² I, a, b, m).
 
     With φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …) the rows are normal around φ(θ), and φ(θ) is normal under
@@ -28,7 +27,7 @@ class Banana:
     def dimension(self) -> int:
         return len(self.variance)
 
-    def bend(self, theta: np.ndarray) -> Any:
+    def bend(self, theta: np.ndarray) -> np.ndarray:
         """Return φ_2(θ) (...), the mean of x_2, of θ (..., d)."""
         return theta[..., 1] + self.a * (theta[..., 0] - self.m) ** 2 + self.b
 
@@ -39,7 +38,7 @@ class Banana:
         phi[..., 1] = self.bend(theta)
         return phi
 
-    def log_prior(self, theta: np.ndarray) -> Any:
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         return -0.5 * (self.natural(theta) ** 2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
@@ -71,17 +70,9 @@ class Banana:
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return -0.5 * ((rows - self.natural(theta)) ** 2 / self.variance).sum(axis=1)
 
-    @property
-    def summary_count(self) -> int:
-        return self.dimension
-
     def summaries(self, rows: np.ndarray) -> np.ndarray:
         """Return x_i/σ_i (n, d), of variance 1."""
         return rows / np.sqrt(self.variance)
-
-    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
-        """Return ln p(noisy sum|θ) (chains,): normal, its mean nφ(θ)/σ."""
-        return log_white_sum(self.natural(theta) / np.sqrt(self.variance), noisy)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
         return self.natural(theta) + np.sqrt(self.variance) * generator.standard_normal((n, self.dimension))

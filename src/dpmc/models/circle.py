@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpmc.models.exponential import FlatPrior
 
@@ -51,8 +52,6 @@ class CirclePosterior(NamedTuple):
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Return exact draws (size, 2): θ has density f(‖θ‖²), so ‖θ‖² has density ∝ f."""
-        from scipy.special import ndtr, ndtri
-
         sd = np.sqrt(self.square_variance)
         # Quantiles of the normal distribution truncated to positive values, from its upper tail.
         tail = ndtr(self.square_mean / sd)
@@ -67,8 +66,6 @@ class CirclePosterior(NamedTuple):
     def covariance(self) -> np.ndarray:
         """Return Cov θ = ½ E‖θ‖² I (2, 2); E‖θ‖² is the mean of the truncated normal distribution."""
         sd = np.sqrt(self.square_variance)
-        from scipy.special import log_ndtr
-
         z = self.square_mean / sd
         hazard = np.exp(-0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(z))
         return 0.5 * (self.square_mean + sd * hazard) * np.eye(2)

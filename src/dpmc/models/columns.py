@@ -12,6 +12,8 @@ from dpmc.common.values import shown
 if TYPE_CHECKING:
     from pandas import Series
 
+#: Places in messages: rows of a table from 0, lines of a file from 1.
+ROW, LINE = "row {}, column {}", "line {}: column {}"
 #: Usual words for a missing value. As names of columns they are refused: the first row may lack a value.
 MISSING = re.compile(
     r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
@@ -30,10 +32,10 @@ def text_of(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value).strip()
 
 
-def translated(column: Series, name: str, coding: Coding, where: str) -> Series:
+def translated(column: Series, name: str, coding: Coding, where: str, form: str = ROW) -> Series:
     """Return a column with missing values filled and levels as numbers.
 
-    Raises DpmcError, naming `where`, for a value that is none of the levels.
+    Raises DpmcError, naming `where` and by `form` index and column, for a value that is none of the levels.
     """
     if name in coding.fills:
         lacking = column.isna() | column.map(
@@ -47,6 +49,6 @@ def translated(column: Series, name: str, coding: Coding, where: str) -> Series:
         numbers = column.map(text_of).map({level: i for i, level in enumerate(levels)})
         for row, value in column[numbers.isna()].head(1).items():
             known = ", ".join(levels)
-            raise DpmcError(f"{where}: row {row}, column {name}: {shown(value)} is not a level ({known})")
+            raise DpmcError(f"{where}: {form.format(row, name)}: {shown(value)} is not a level ({known})")
         column = numbers
     return column

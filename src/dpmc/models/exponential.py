@@ -1,13 +1,12 @@
 """Bases of models: a flat prior, and exponential families."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dpmc.base import NoisySum
 from dpmc.common.errors import DpmcError
-from dpmc.models.summaries import log_sum_density
+from dpmc.models.summaries import log_normal
 
 STEP = 1e-4  #: of finite differences, for parameters up to 1
 
@@ -79,13 +78,18 @@ class ExponentialFamily:
         return mean_at(theta), 0.5 * (covariance + covariance.transpose(0, 2, 1))
 
     def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
-        """Return ln p(noisy sum|θ) (chains,): normal, with n times the moments of a row."""
-        return log_sum_density(*self.moments(theta), noisy)
+        """Return ln p(noisy sum|θ) (chains,): normal, with n times the moments of a row.
 
-    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+        The covariance is divided by the temperature.
+        """
+        mean, covariance = self.moments(theta)
+        own, noise = noisy.n / noisy.temperature * covariance, noisy.noise_sd**2 * np.eye(mean.shape[1])
+        return log_normal(noisy.total - noisy.n * mean, own + noise)
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ln p(x_j|θ) of each row (n,), up to a term of the row alone."""
         return self.statistics(rows) @ self.slopes(theta[None])[0] + self.offset(theta[None])[0]
 
-    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> Any:
+    def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         linear, constant = self.gradient_form(theta[None])
         return self.statistics(rows) @ linear[0].T + constant[0]

@@ -1,12 +1,11 @@
 """The Gaussian model with known covariance and a conjugate prior (Section 5.1 of the thesis)."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import NoisySum
-from dpmc.models.summaries import log_white_sum
+from dpmc.models.summaries import WhiteSummaries
 
 #: Seed of the covariance of the DP-HMC paper's 10-dimensional Gaussian.
 DP_HMC_COVARIANCE_SEED = 43235667
@@ -21,7 +20,7 @@ DP_HMC_EIGENVALUES = (
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(WhiteSummaries):
     """Likelihood x ~ N(θ, Σ), prior θ ~ N(0, prior_variance I).
 
     The sufficient statistic is t(x) = Σ⁻¹x, with natural parameter θ: in a one-component move only one
@@ -39,7 +38,7 @@ class Gaussian:
     def dimension(self) -> int:
         return len(self.precision)
 
-    def log_prior(self, theta: np.ndarray) -> Any:
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         return -0.5 * (theta**2).sum(axis=-1) / self.prior_variance
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
@@ -56,7 +55,7 @@ class Gaussian:
         linear[:, range(self.dimension), range(self.dimension)] = 1.0
         return linear, -self._times_precision(theta)
 
-    def _times_precision(self, vectors: np.ndarray) -> Any:
+    def _times_precision(self, vectors: np.ndarray) -> np.ndarray:
         """Return Σ⁻¹v (chains, d) of v (chains, d); without BLAS, so that chains do not affect each other."""
         return (vectors[:, None, :] * self.precision).sum(axis=2)
 
@@ -68,18 +67,14 @@ class Gaussian:
         centred = rows - theta
         return -0.5 * ((centred @ self.precision) * centred).sum(axis=1)
 
-    @property
-    def summary_count(self) -> int:
-        return self.dimension
+    def natural(self, theta: np.ndarray) -> np.ndarray:
+        """Return θ, the mean of a row."""
+        return theta
 
     def summaries(self, rows: np.ndarray) -> np.ndarray:
         """Return Λᵀx (n, d) with ΛΛᵀ = Σ⁻¹, of unit covariance."""
         root = np.linalg.cholesky(self.precision)
         return np.stack([(rows * column).sum(axis=1) for column in root.T], axis=1)
-
-    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
-        """Return ln p(noisy sum|θ) (chains,): normal, its mean nΛᵀθ."""
-        return log_white_sum(self.summaries(theta), noisy)
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
         root = np.linalg.cholesky(np.linalg.inv(self.precision))

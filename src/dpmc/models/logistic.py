@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from dpmc.models.exponential import FlatPrior
 
@@ -39,8 +40,6 @@ class Logistic(LogisticForm, FlatPrior):
         return -np.logaddexp(0.0, (1.0 - 2.0 * rows[:, 0]) * (rows[:, 1:] @ theta))
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        from scipy.special import expit
-
         statistics = self.statistics(rows)
         return expit(-(statistics @ theta))[:, None] * statistics
 

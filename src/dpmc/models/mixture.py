@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from dpmc.models.exponential import FlatPrior
 
@@ -52,8 +53,6 @@ class Mixture(FlatPrior):
         return np.logaddexp(ends[0] / self.variance, ends[1] / self.variance)
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        from scipy.special import expit
-
         first = (rows[:, 0] - theta[0]) / self.variance
         second = first - theta[1] / self.variance
         weight = expit(0.5 * self.variance * (first**2 - second**2))  # of the second component

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpmc.base import has_diverged
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import MOST, MOST_PARAMETERS, array, count, positive, shown
+from dpmc.common.values import MOST_PARAMETERS, array, checked, count, positive, shown
 from dpmc.evaluators.calls import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
@@ -73,17 +73,11 @@ def _checked(own: object, name: str) -> Definition:
         if needed not in given:
             raise DpmcError(f"{where} has no {needed}, which every model needs")
 
-    def number(key: str, most: int) -> int:
-        try:
-            return count(given[key], most=most)
-        except ValueError as error:
-            raise DpmcError(f"{where}: {key}: {error}") from None
-
-    d = number("dimension", MOST_PARAMETERS)
-    n = 0 if given.get("n") is None else number("n", MOST)
+    d = checked(f"{where}: dimension", count, given["dimension"], 1, MOST_PARAMETERS)
+    n = 0 if given.get("n") is None else checked(f"{where}: n", count, given["n"])
     columns, parameters = given.get("columns"), given.get("parameters", ())
     if not isinstance(columns, list | tuple | None):
-        number("columns", MOST)
+        checked(f"{where}: columns", count, columns)
     elif columns is not None and not (columns and _are_names(columns)):
         raise DpmcError(f"{where}: columns: {shown(columns)} must be different names, or their number")
     if "parameters" in given and not (_are_names(parameters) and len(parameters) == d):
@@ -225,5 +219,4 @@ class OwnModel(_Reported):
         """Return a method of the user's class; raise DpmcError if it has none."""
         if not self.offers(key):
             raise DpmcError(f"model: {name_of(self)} has no {key}; this algorithm needs it")
-        method: Callable[..., np.ndarray] = self.__getattr__(key)
-        return method
+        return self.__getattr__(key)

@@ -12,10 +12,12 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit
 
 from dpmc.base import NoisySum
-from dpmc.common.draws import diagnostics, for_all_rows, second_half
+from dpmc.common.draws import diagnostics, for_all_rows, is_of_tempered_sum, second_half
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 from dpmc.common.values import array, positive, shown
 from dpmc.models.columns import Coding, text_of, translated
 from dpmc.models.exponential import ExponentialFamily
@@ -48,6 +50,8 @@ class GeneralizedLinearModel:
         Whether the model has an intercept. It is the first parameter.
     prior_sd
         Standard deviation of the normal prior around 0 of each coefficient; one number, or one per parameter.
+        For standardised predictors and a small ε about 1: where noise dominates, it decides the intervals'
+        width.
     norm
         Bound of ‖z‖ without intercept: longer vectors of predictors are scaled down to it; None: no bound.
     true_theta
@@ -137,14 +141,20 @@ class GeneralizedLinearModel:
         """Return the public levels of categories and fills of missing values."""
         return self._coding
 
+    @property
+    def description(self) -> str:
+        """Return the call that makes the model, which a release carries: all of it is public."""
+        return repr(self)
+
     def __repr__(self) -> str:
         """Return the call that makes the model, without arguments that have their default."""
         predictors = {name: (self.centres[name], scale) for name, scale in self.scales.items()}
         plain = all(pair == (0.0, 1.0) for pair in predictors.values())
         sds, theta = np.unique(self.prior_sd).tolist(), self.true_theta.tolist()
+        outcome, own = self._own_arguments()
         given: dict[str, tuple[Any, Any]] = {
             "intercept": (self._intercept, True),
-            **self._own_arguments(),
+            **own,
             "prior_sd": (sds[0] if len(sds) == 1 else self.prior_sd.tolist(), 10.0),
             "norm": (self._norm, None),
             "true_theta": (theta, [0.0] * len(theta)),
@@ -154,21 +164,17 @@ class GeneralizedLinearModel:
             "fills": (dict(self._coding.fills), {}),
         }  # fmt: skip
         options = [f"{name}={value!r}" for name, (value, default) in given.items() if value != default]
-        first = [repr(self._outcome_column()), repr(list(predictors) if plain else predictors)]
+        first = [repr(outcome), repr(list(predictors) if plain else predictors)]
         return f"{type(self).__name__}({', '.join([*first, *options])})"
 
-    def _shares_of(self, name: str) -> Any:
+    def _shares_of(self, name: str) -> list[str] | dict[str, float]:
         """Return the levels of a category, with their shares unless these are equal."""
         levels, shares = self._coding.levels[name], self._shares[name]
         return list(levels) if len(set(shares)) == 1 else dict(zip(levels, shares, strict=True))
 
-    def _outcome_column(self) -> Any:
-        """Return the first argument of the call that makes the model."""
-        return self.columns[0]
-
-    def _own_arguments(self) -> dict[str, tuple[Any, Any]]:
-        """Return further arguments of a subclass with their defaults."""
-        return {}
+    def _own_arguments(self) -> tuple[Column, dict[str, tuple[Any, Any]]]:
+        """Return the outcome as it was given, and further arguments of a subclass with their defaults."""
+        return self.columns[0], {}
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for a category whose value is not the place of one of its levels."""
@@ -189,17 +195,27 @@ class GeneralizedLinearModel:
         Rows are an array (n, 1 + predictors), or without the outcome (n, predictors); or a table of pandas or
         xarray, or a mapping of columns, with the predictors by name.
         """
-        x = self._predictors(rows)
-        k = len(self._centre)
-        z = (x[:, :k] - self._centre) / self._scale
-        categories = self._coding.levels.values()
-        dummies = [x[:, [k + j]] == np.arange(1, len(known)) for j, known in enumerate(categories)]
-        z = np.column_stack([z, *dummies]) if dummies else z
+        z = self._scaled(rows)
         if self._norm is not None:
             # Row by row, by a public bound: a scale from all rows would let one row change the others.
             length = np.sqrt((z**2).sum(axis=1, keepdims=True))
             z *= np.minimum(1.0, self._norm / np.where(length > 0.0, length, 1.0))
         return np.column_stack([np.ones(len(z)), z]) if self._intercept else z
+
+    def _scaled(self, rows: Any) -> np.ndarray:
+        """Return z (n, coefficients) without intercept and bound of the norm."""
+        x = self._predictors(rows)
+        k = len(self._centre)
+        z = (x[:, :k] - self._centre) / self._scale
+        categories = self._coding.levels.values()
+        dummies = [x[:, [k + j]] == np.arange(1, len(known)) for j, known in enumerate(categories)]
+        return np.column_stack([z, *dummies]) if dummies else z
+
+    def beyond_norm(self, rows: Any) -> np.ndarray | None:
+        """Return which rows (n,) are longer than `norm` and are shortened; None without `norm`."""
+        if self._norm is None:
+            return None
+        return np.asarray((self._scaled(rows) ** 2).sum(axis=1) > self._norm**2)
 
     def _predictors(self, rows: Any) -> np.ndarray:
         """Return predictors (n, columns − 1) as numbers; raise DpmcError for a table that lacks some."""
@@ -230,7 +246,8 @@ class GeneralizedLinearModel:
         ----------
         rows
             New rows (m), as for `design`; the outcome is not needed. No ε covers them: predictions for
-            private rows are as private as these.
+            private rows are as private as these. Rows longer than `norm` are shortened, as in the likelihood;
+            a warning counts them.
         tree
             A result of `dpmc.sample` with this model. Draws of its second half are used. Tempering is taken
             out of each parameter as in `dpmc.summary`, by a normal approximation.
@@ -255,9 +272,18 @@ class GeneralizedLinearModel:
             raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
         if not hasattr(self, "simulate"):
             raise DpmcError(f"predict: {type(self).__name__} needs draw(generator, eta)")
+        if is_of_tempered_sum(tree.attrs):
+            raise DpmcError(
+                "predict: the noise of a sum is not tempered, so the draws have not the spread of all rows: "
+                "run noisy-statistics on the model without tempering"
+            )
         draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
         if temperature < 1.0:
             draws = for_all_rows(draws, temperature, diagnostics(draws).mcse)
+        beyond = self.beyond_norm(rows)
+        if beyond is not None and beyond.any():
+            text = "predict: %s rows are longer than norm %g and are shortened"
+            LOGGER.warning(text, beyond.sum(), self._norm)
         z, generator, flat = self.design(rows), np.random.default_rng(seed), draws.reshape(-1, self.dimension)
         shape, dims = (*draws.shape[:2], len(z)), ("chain", "draw", "row")
         drawn = np.stack([self._outcomes(generator, each, z) for each in flat])
@@ -277,7 +303,7 @@ class GeneralizedLinearModel:
         design = self.design(rows)
         return self.score(design @ theta, rows[:, 0])[:, None] * design
 
-    def log_prior(self, theta: np.ndarray) -> Any:
+    def log_prior(self, theta: np.ndarray) -> np.ndarray:
         return -0.5 * ((theta / self.prior_sd) ** 2).sum(axis=-1)
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
@@ -325,12 +351,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
     product_weight = 0.7
 
     def __init__(
-        self,
-        outcome: Column,
-        predictors: Columns,
-        *,
-        sd: float | None = 1.0,
-        **options: Any,
+        self, outcome: Column, predictors: Columns, *, sd: float | None = 1.0, **options: Any
     ) -> None:
         who = type(self).__name__
         names, centre, scale = _standardised(
@@ -352,12 +373,9 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
     def _further(self) -> tuple[str, ...]:
         return ("log_sd",) if self.sd is None else ()
 
-    def _outcome_column(self) -> Any:
-        scaled = (self._y_centre, self._y_scale) != (0.0, 1.0)
-        return {self.columns[0]: (self._y_centre, self._y_scale)} if scaled else self.columns[0]
-
-    def _own_arguments(self) -> dict[str, tuple[Any, Any]]:
-        return {"sd": (self.sd, 1.0)}
+    def _own_arguments(self) -> tuple[Column, dict[str, tuple[Any, Any]]]:
+        name, scaling = self.columns[0], (self._y_centre, self._y_scale)
+        return name if scaling == (0.0, 1.0) else {name: scaling}, {"sd": (self.sd, 1.0)}
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         """Return the expected outcome at η, in the outcome's own unit."""
@@ -365,7 +383,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
 
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return the products zy, then z_i z_j, then y² if the sd is a parameter, (n, k)."""
-        z, y = self.design(rows), self._outcome(rows)
+        z, y = self.design(rows), self.response(rows)
         squares = [y[:, None] ** 2] if self.sd is None else []
         return np.column_stack([z * y[:, None], z[:, self._pairs[0]] * z[:, self._pairs[1]], *squares])
 
@@ -409,7 +427,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
         summaries = super().summaries(rows)
         if self.sd is not None:
             return summaries
-        return np.column_stack([summaries, self.product_weight * self._outcome(rows) ** 2])
+        return np.column_stack([summaries, self.product_weight * self.response(rows) ** 2])
 
     def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
         """Return ln p(noisy sums of zy and y²|θ, noisy sum of zzᵀ) (chains,) up to a constant."""
@@ -432,34 +450,31 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
         bottom = np.concatenate([cross, own[:, None]], axis=1)[:, None, :]
         return log_normal(np.column_stack([residual, left]), np.concatenate([top, bottom], axis=1))
 
-    def response(self, rows: np.ndarray) -> Any:
-        return self._outcome(rows)
+    def response(self, rows: np.ndarray) -> np.ndarray:
+        return (rows[:, 0] - self._y_centre) / self._y_scale
 
     def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
         return eta, np.ones_like(eta), np.zeros_like(eta), np.zeros_like(eta)
 
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> np.ndarray | float:
         return np.exp(2.0 * theta[:, -1:]) if self.sd is None else self.sd**2
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ln p(y_j|z_j, θ) of each row (n,), from the density: fewer roundings than by statistics."""
         sd = np.exp(theta[-1]) if self.sd is None else self.sd
-        residual = (self._outcome(rows) - self.design(rows) @ theta[: self._coefficients]) / sd
+        residual = (self.response(rows) - self.design(rows) @ theta[: self._coefficients]) / sd
         return -0.5 * residual**2 - (theta[-1] if self.sd is None else 0.0)
 
     def _posterior(self, rows: np.ndarray, temperature: float) -> GaussianPosterior:
         """Return the exact posterior, likelihood tempered by T."""
         z, weight = self.design(rows), temperature / (self.sd or 1.0) ** 2
         covariance = np.linalg.inv(weight * z.T @ z + np.diag(self.prior_sd**-2.0))
-        return GaussianPosterior(covariance @ (weight * z.T @ self._outcome(rows)), covariance)
+        return GaussianPosterior(covariance @ (weight * z.T @ self.response(rows)), covariance)
 
     def _outcomes(self, generator: np.random.Generator, theta: np.ndarray, z: np.ndarray) -> np.ndarray:
         sd = np.exp(theta[-1]) if self.sd is None else self.sd
         y = z @ theta[: self._coefficients] + sd * generator.standard_normal(len(z))
         return self._y_centre + self._y_scale * y
-
-    def _outcome(self, rows: np.ndarray) -> Any:
-        return (rows[:, 0] - self._y_centre) / self._y_scale
 
     def _split(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients (chains, p) and 1/sd² (chains, 1)."""
@@ -489,9 +504,7 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return -np.logaddexp(0.0, (1.0 - 2.0 * y) * eta)
 
-    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        from scipy.special import expit
-
+    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         label = 2.0 * y - 1.0
         return expit(-label * eta) * label
 
@@ -499,25 +512,19 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
         """Return c_j = ‖z_j‖ (n,): |ln p(y_j|z_j, θ') − ln p(y_j|z_j, θ)| ≤ c_j ‖θ' − θ‖."""
         return np.sqrt((self.design(rows) ** 2).sum(axis=1))
 
-    def response(self, rows: np.ndarray) -> Any:
+    def response(self, rows: np.ndarray) -> np.ndarray:
         return rows[:, 0] - 0.5
 
     def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
-        from scipy.special import expit
-
         p = expit(eta)
         slope = p * (1.0 - p)
         return p - 0.5, slope, slope * (1.0 - 2.0 * p), slope * (1.0 - 6.0 * slope)
 
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
-        from scipy.special import expit
-
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> np.ndarray | float:
         return expit(eta) * expit(-eta)
 
-    def mean(self, eta: np.ndarray) -> Any:
+    def mean(self, eta: np.ndarray) -> np.ndarray:
         """Return the probability of 1 at η."""
-        from scipy.special import expit
-
         return expit(eta)
 
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
@@ -541,24 +548,24 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
         y = rows[:, 0]
         self._refuse(rows, (y < 0.0) | (y != np.floor(y)), "a whole number, at least 0")
 
-    def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return ln p(y|η) = yη − e^η (n,), up to a term of y alone."""
         return y * eta - np.exp(eta)
 
-    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
+    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         return y - np.exp(eta)
 
-    def response(self, rows: np.ndarray) -> Any:
+    def response(self, rows: np.ndarray) -> np.ndarray:
         return rows[:, 0]
 
     def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
         mean = np.exp(eta)
         return mean, mean, mean, mean
 
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
+    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> np.ndarray | float:
         return np.exp(eta)
 
-    def mean(self, eta: np.ndarray) -> Any:
+    def mean(self, eta: np.ndarray) -> np.ndarray:
         """Return the expected count at η."""
         return np.exp(eta)
 
@@ -592,10 +599,10 @@ def _coded(
     for name, given in levels.items():
         where = f"{who}: levels: {name}"
         texts = () if isinstance(given, str) else tuple(map(text_of, given))
-        if name in names or len(texts) < 2 or len(set(texts)) < len(texts):
-            raise DpmcError(
-                f"{where}: {shown(given)} must be two or more different levels of a further column"
-            )
+        if name in names:
+            raise DpmcError(f"{where}: is also among the predictors; name a category in levels alone")
+        if len(texts) < 2 or len(set(texts)) < len(texts):
+            raise DpmcError(f"{where}: {shown(given)} must be two or more different levels")
         known[name], parts = texts, list(given.values()) if isinstance(given, Mapping) else [1.0] * len(texts)
         total = sum(positive(part, where) for part in parts)
         shares[name] = tuple(float(part) / total for part in parts)

@@ -6,11 +6,11 @@ Sheldon (2018, 2019) sample the hidden sum instead.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import NoisySum
+from dpmc.base import Model, NoisySum
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()  #: of a standard normal variable at `NODES`
@@ -33,22 +33,6 @@ def log_normal(residual: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return np.where(usable, density, -np.inf)
 
 
-def log_sum_density(mean: np.ndarray, covariance: np.ndarray, noisy: NoisySum) -> np.ndarray:
-    """Return ln p(noisy sum|θ) (chains,) from the moments of one row: (chains, k), (chains, k, k).
-
-    The sum is normal with n times these moments, its covariance divided by the temperature.
-    """
-    own = noisy.n / noisy.temperature * covariance
-    return log_normal(noisy.total - noisy.n * mean, own + noisy.noise_sd**2 * np.eye(mean.shape[1]))
-
-
-def log_white_sum(mean: np.ndarray, noisy: NoisySum) -> np.ndarray:
-    """Return ln p(noisy sum|θ) (chains,) of rows with this mean (chains, k) and unit covariance."""
-    variance = noisy.n / noisy.temperature + noisy.noise_sd**2
-    density: np.ndarray = -0.5 * ((noisy.total - noisy.n * mean) ** 2).sum(axis=1) / variance
-    return density
-
-
 def outer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the products first_i second_j (chains, p, p)."""
     return first[:, :, None] * second[:, None, :]
@@ -56,8 +40,7 @@ def outer(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Return the matrix-vector products (chains, p); without BLAS, so that chains are independent."""
-    product: np.ndarray = (matrices * vectors[:, None, :]).sum(axis=2)
-    return product
+    return (matrices * vectors[:, None, :]).sum(axis=2)
 
 
 def noise_covariance(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -69,6 +52,23 @@ def noise_covariance(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     covariance = outer(v, u) + np.eye(u.shape[1]) * (same.sum(axis=1)[:, None] - same)[:, :, None]
     covariance[:, 0, 0] -= same[:, 0]
     return covariance
+
+
+class WhiteSummaries:
+    """The law of a noisy sum of summaries that have unit covariance, by the mean `natural(θ)` of a row."""
+
+    natural: Callable[[np.ndarray], np.ndarray]
+    summaries: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def summary_count(self: Model) -> int:
+        return self.dimension
+
+    def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:
+        """Return ln p(noisy sum|θ) (chains,): normal, its mean n times the summaries of a row's mean."""
+        variance = noisy.n / noisy.temperature + noisy.noise_sd**2
+        mean = self.summaries(self.natural(theta))
+        return -0.5 * ((noisy.total - noisy.n * mean) ** 2).sum(axis=1) / variance
 
 
 class Predictors(NamedTuple):
@@ -94,20 +94,13 @@ class RegressionSummaries:
     _intercept: bool
     _further: Callable[[], tuple[str, ...]]
     design: Callable[[np.ndarray], np.ndarray]
+    response: Callable[[np.ndarray], np.ndarray]  # rows -> y − c (n,)
+    #: η -> g(η) − c and its first three derivatives
+    expected: Callable[[np.ndarray], tuple[np.ndarray, ...]]
+    #: η (chains, nodes), θ -> the variance of an outcome
+    outcome_variance: Callable[[np.ndarray, np.ndarray], np.ndarray | float]
     #: Of A beside b, which are one vector with one clip bound: what costs A's noise little and b's less.
     product_weight = 0.2
-
-    def response(self, rows: np.ndarray) -> Any:
-        """Return y − c (n,)."""
-        raise NotImplementedError
-
-    def expected(self, eta: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return g(η) − c and its first three derivatives."""
-        raise NotImplementedError
-
-    def outcome_variance(self, eta: np.ndarray, theta: np.ndarray) -> Any:
-        """Return the variance of an outcome at η (chains, nodes)."""
-        raise NotImplementedError
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         """Return the coefficients of z (chains, p), that of the constant first, 0 without intercept."""

@@ -1,7 +1,5 @@
 """Basic composition: the (ε, δ) of several runs on the same rows is at most the sum of theirs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from fractions import Fraction

@@ -11,22 +11,19 @@ is incomplete was used by nobody: it is left out, and overwritten by the next en
 counts, whether or not `take` returned.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
+from dpmc.common.values import checked, shown
 from dpmc.common.version import __version__
 from dpmc.privacy import composition
 from dpmc.privacy.events import NEIGHBOURS
@@ -52,7 +49,7 @@ class DataLedger:
         self.torn = torn  # whether an incomplete last line was left out
 
     @classmethod
-    def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> DataLedger:
+    def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> Self:
         """Create the file of a ledger with these totals; `name` is its owner's name of the data set.
 
         Raises DpmcError for a wrong total, and if the file exists or cannot be written.
@@ -79,7 +76,7 @@ class DataLedger:
         return cls(path, [header])
 
     @classmethod
-    def open(cls, path: str | Path) -> DataLedger:
+    def open(cls, path: str | Path) -> Self:
         """Read and verify a ledger.
 
         Raises DpmcError, naming the line, if hashes, numbers or sums are wrong, and if there is no such file.
@@ -202,10 +199,7 @@ def _read(path: Path, file: IO[bytes]) -> _Content:
     *lines, rest = data.split(b"\n")
     records: list[Record] = []
     for number, line in enumerate(lines, 1):
-        try:
-            records.append(_verified(line, records))
-        except ValueError as error:
-            raise DpmcError(f"{path}: line {number}: {error}") from None
+        records.append(checked(f"{path}: line {number}", _verified, line, records))
     complete = False
     with suppress(ValueError):
         if rest:
@@ -288,11 +282,7 @@ def _lock(file: IO[bytes], path: Path) -> None:
         files.lock(file, _waiting(path))
     except OSError as error:
         raise DpmcError(f"{path}: cannot be locked ({error.strerror or error})") from None
-    try:
-        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except OSError:
-        same = False
-    if not same:
+    if not files.is_at(file, path):
         raise DpmcError(f"{path}: was replaced or removed meanwhile")
 
 

@@ -8,8 +8,6 @@ A new kind of release is a frozen dataclass derived from `Release` with `name` a
 The accountants that can bound it list it in `handles`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter
@@ -263,8 +261,7 @@ def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
 def _with_count(event: Release, count: int) -> Release:
     if event.count == count:
         return event
-    changed: Release = dataclasses.replace(event, count=count)  # type: ignore[type-var]
-    return changed
+    return dataclasses.replace(event, count=count)  # type: ignore[type-var]
 
 
 def _is(value: Any, kind: type) -> bool:

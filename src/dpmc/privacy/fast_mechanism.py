@@ -128,5 +128,4 @@ class FastTest(NamedTuple):
             noisy = log_ratio + (sd * kernels.uniforms(words, kernels.NOISE) - 0.5 * sd * sd)
         else:
             noisy = self.noise.corrected(log_ratio, 1.0, sd)
-        accepted: np.ndarray = np.where(sd == 0.0, free < log_ratio, log_uniform < noisy)
-        return accepted
+        return np.where(sd == 0.0, free < log_ratio, log_uniform < noisy)

@@ -4,8 +4,6 @@ p = max c_i / C is the largest probability with which a row is drawn, 1/n if all
 K = `most_rows`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

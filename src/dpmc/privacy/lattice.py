@@ -9,7 +9,8 @@ rounded to the nearest integer: it is post-processing of the Gaussian mechanism.
   standard deviations: for N numbers ε grows by 2Na, δ by the factor e^{Na} and by (1 + e^ε) N 2e^{−t²/2} for
   noise beyond, cut off on both data sets.
 
-Both hold for numbers chosen adaptively. Proofs: docs/explanation/accounting.md.
+Both hold for numbers chosen adaptively. The scale of DP Barker's noise depends on the rows and is no whole
+number: it is rounded to a float, which adds to either price. Proofs: docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
-from dpmc.evaluators.lattice import Lattice
+from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice
 from dpmc.privacy.events import (
     BarkerRelease,
     FastMetropolisRelease,
@@ -34,20 +35,19 @@ LEAST_SCALE = 2.0**30  #: of the noise in units, and at least `PER_ROW` times n
 #: Rounding towards zero biases a sum by at most half a unit per row: less than a thousandth of the noise.
 PER_ROW = 1000.0
 MOST_UNITS = 2**31 - 1  #: m; so that squares of integers, and sums over up to 10^9 rows, fit 64 bits
-LARGEST_SCALE = 2.0**52  #: of noise: integers up to it are exact as floats
 VARIATION = 0.021  #: S² times the total variation of one number, for S ≥ 1
+ROUNDED = 2.0**-52  #: relative error of a scale that is a float (`barker_sd`)
 SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
 UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
-Noisy = GaussianRelease | SubsampledGaussianRelease
+Noisy = GaussianRelease | SubsampledGaussianRelease | BarkerRelease
 
 SUM = "sum"  #: name of the release of noisy statistics, which has as many numbers as a row has summaries
 VECTORS = ("gradient", "batch gradient", SUM)  #: names of releases of several numbers
 
 #: Why a kind of release has no discrete noise.
 REFUSED: dict[type[Release], str] = {
-    BarkerRelease: "the scale of its noise depends on the rows of a batch",
-    FastMetropolisRelease: "tests without noise need exact random bits",
+    FastMetropolisRelease: "tests without noise would need exact random bits",
     NonPrivateRelease: "has no noise, or not enough for any guarantee",
 }
 
@@ -85,24 +85,27 @@ def lattice_of(events: Iterable[Release], n: int) -> Lattice:
     """
     m = {True: 1, False: 1}
     for event in noisy(events):
-        is_vector = event.name in VECTORS
-        m[is_vector] = max(m[is_vector], units(event.noise_multiplier, n))
-        if 2.0 * m[is_vector] * event.noise_multiplier > LARGEST_SCALE:
-            raise DpmcError(
-                f"release {event.name!r}: a noise multiplier of {event.noise_multiplier:g} is too large"
-            )
+        is_vector, multiplier = event.name in VECTORS, multiplier_of(event)
+        m[is_vector] = max(m[is_vector], units(multiplier, n))
+        if 2.0 * m[is_vector] * multiplier > LARGEST_SCALE:
+            raise DpmcError(f"release {event.name!r}: a noise multiplier of {multiplier:g} is too large")
     return Lattice(ratio=m[False], gradient=m[True])
 
 
 def noisy(events: Iterable[Release]) -> list[Noisy]:
-    """Return events with Gaussian noise of a fixed multiplier; raise DpmcError for any other."""
+    """Return the events, which have Gaussian noise; raise DpmcError for any other."""
     found: list[Noisy] = []
     for event in events:
-        if not isinstance(event, GaussianRelease | SubsampledGaussianRelease):
-            reason = REFUSED.get(type(event), "has no Gaussian noise of a fixed scale")
+        if not isinstance(event, Noisy):
+            reason = REFUSED.get(type(event), "has no Gaussian noise")
             raise DpmcError(f"release {event.name!r}: {reason}, so it cannot be released")
         found.append(event)
     return found
+
+
+def multiplier_of(event: Noisy) -> float:
+    """Return the least noise sd of a release over its sensitivity: √b/2 of a Barker test, as s² ≤ 1."""
+    return 0.5 * math.sqrt(event.batch_size) if isinstance(event, BarkerRelease) else event.noise_multiplier
 
 
 def price_of(
@@ -113,14 +116,16 @@ def price_of(
     `summaries` is the number of a row's summaries, which sums have. More noise has no larger price: the
     scales are those that `units` guarantees. Raises DpmcError if more than half of ε or δ would be spent.
     """
-    parts = []  # numbers and the scale of their noise
+    parts = []
     for event in noisy(events):
-        scale = min(max(LEAST_SCALE, PER_ROW * n), 2.0 * MOST_UNITS * event.noise_multiplier)
-        parts.append((event.count * numbers_in(event, dimension, summaries), scale))
-    numbers, least = sum(count for count, _ in parts), min((scale for _, scale in parts), default=math.inf)
+        scale = min(max(LEAST_SCALE, PER_ROW * n), 2.0 * MOST_UNITS * multiplier_of(event))
+        rounded = ROUNDED if isinstance(event, BarkerRelease) else 0.0
+        parts.append(Part(event.count * numbers_in(event, dimension, summaries), scale, rounded))
+    numbers = sum(part.numbers for part in parts)
+    least = min((part.scale for part in parts), default=math.inf)
     price = Price(0.0, variation_price(parts, epsilon), numbers, least, "total variation")
     if price.delta > SMALL * delta:
-        shift = 1.0 / min(event.noise_multiplier for event in noisy(events))
+        shift = 1.0 / min(multiplier_of(event) for event in noisy(events))
         others = price, ratio_price(parts, shift, epsilon, delta)
         price = min(others, key=lambda other: other.delta / delta + other.epsilon / epsilon)
     if not (least >= 1.0 and price.delta <= 0.5 * delta and price.epsilon <= 0.5 * epsilon):
@@ -132,20 +137,31 @@ def price_of(
     return price
 
 
-def variation_price(parts: list[tuple[int, float]], epsilon: float) -> float:
-    """Return (1 + e^ε) η, η = Σ 0.021 count/S² over counts of numbers and scales; inf if it overflows."""
-    eta = math.fsum(VARIATION * count / scale**2 for count, scale in parts)
+class Part(NamedTuple):
+    """Numbers of a release, the scale of their noise, and the relative error with which it is rounded."""
+
+    numbers: int
+    scale: float
+    rounded: float
+
+
+def variation_price(parts: list[Part], epsilon: float) -> float:
+    """Return (1 + e^ε) η, η = Σ count (0.021/S² + rounded); inf if it overflows."""
+    eta = math.fsum(part.numbers * (VARIATION / part.scale**2 + part.rounded) for part in parts)
     return (1.0 + math.exp(epsilon)) * eta * UP if epsilon < 700.0 else math.inf
 
 
-def ratio_price(parts: list[tuple[int, float]], shift: float, epsilon: float, delta: float) -> Price:
+def ratio_price(parts: list[Part], shift: float, epsilon: float, delta: float) -> Price:
     """Return the price in the ratio of probabilities, with tails of `SMALL` times δ.
 
     `shift` is the most by which neighbouring data move a number, in standard deviations of its noise.
     """
-    numbers, least = sum(count for count, _ in parts), min(scale for _, scale in parts)
+    numbers, least = sum(part.numbers for part in parts), min(part.scale for part in parts)
     # ln((1 + e^ε) N 2 e^{−t²/2}) = ln(SMALL δ)
     t = math.sqrt(2.0 * max(0.0, epsilon + math.log(4.0 * max(numbers, 1)) - math.log(SMALL * delta)))
-    log_ratio = math.fsum(count * ((t + shift) ** 2 + 1.0) / (24.0 * scale**2) for count, scale in parts)
+    square = (t + shift) ** 2 + 1.0
+    log_ratio = math.fsum(
+        part.numbers * square * (1.0 / (24.0 * part.scale**2) + 2.0 * part.rounded) for part in parts
+    )
     grown = delta * -math.expm1(-log_ratio)  # δ_acc e^{Na} ≤ δ
     return Price(2.0 * log_ratio * UP, (SMALL * delta + grown) * UP, numbers, least, "probability ratio")

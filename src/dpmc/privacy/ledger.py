@@ -5,8 +5,6 @@ fixed before the first answer. The ledger cannot know when that was: a release m
 is reserved, and a crash may lose its record. So the first reservation fixes what may be released.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -125,15 +125,20 @@ class PrivateData:
 
         Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1.
         λ = (nT/b) Σ r_j, s² = (nT/b)² Σ (r_j − mean)². No batch has s² > 1, since
-        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So 2 − s² is positive for all rows.
+        Σ (r_j − mean)² ≤ Σ r_j² ≤ bc² ≤ (b/(nT))². So 2 − s² is positive for all rows. Of integer sums it is
+        computed exactly and rounded once.
         """
         size = self._words.shape[1]
         scale = self._temperature * self.n / size
         bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
-        total, squares, _, diverged = self._batch_ratio_sums(theta, proposal, bound)
-        variance = scale * scale * squares
-        assert (variance <= 1.0 + 1e-14 * size).all()  # proved above, up to rounding
-        noisy = self._noise.centred(total, scale, np.sqrt(2.0 - variance))
+        total, squares, within, diverged = self._batch_ratio_sums(theta, proposal, bound)
+        if self._evaluator.has_integer_sums:
+            unit = scale * self._evaluator.unit_of_ratios(within)
+            noisy = self._noise.centred(total, unit, self._evaluator.barker_sd(squares, size, clip_factor))
+        else:
+            variance = scale * scale * squares
+            assert (variance <= 1.0 + 1e-14 * size).all()  # proved above, up to rounding
+            noisy = self._noise.centred(scale * total, 1.0, np.sqrt(2.0 - variance))
         return replaced(noisy, diverged, -np.inf)
 
     def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:

@@ -46,9 +46,9 @@ class LabNoise:
         return noisy
 
     def centred(self, total: np.ndarray, unit: Any, sd: np.ndarray) -> np.ndarray:
-        """Return unit · total + N(0, sd²) (chains,), for a test that needs no correction."""
-        self.sds[self._i] = sd
-        noisy: np.ndarray = unit * total + sd * self._ratio_normals[self._i]
+        """Return unit · (total + N(0, sd²)) (chains,), for a test that needs no correction."""
+        self.sds[self._i] = unit * sd
+        noisy: np.ndarray = unit * (total + sd * self._ratio_normals[self._i])
         return noisy
 
     def vectors(self, total: np.ndarray, unit: float, sd: float, stage: int) -> np.ndarray:

@@ -1,9 +1,7 @@
 """What one run releases, and how many iterations a budget buys for it."""
 
-from __future__ import annotations
-
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from dpmc.base import Algorithm
 from dpmc.privacy import accountants
@@ -19,7 +17,7 @@ class RunReleases(NamedTuple):
     each: tuple[Release, ...]
 
     @classmethod
-    def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> RunReleases:
+    def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> Self:
         """Return the releases that an algorithm declares on n rows, for this number of chains."""
         declared = algorithm.releases(n)
         # All chains read the same rows, so their releases compose.

@@ -15,16 +15,18 @@ import hashlib
 import json
 import math
 import secrets
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dpmc.base import State, SummaryModel
+from dpmc.algorithms.dp_barker import DPBarker
+from dpmc.base import Algorithm, State, SummaryModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -32,7 +34,7 @@ from dpmc.common.threads import one_blas_thread
 from dpmc.common.version import __version__
 from dpmc.data import chain_files, release_files
 from dpmc.evaluators.calls import silent
-from dpmc.evaluators.lattice import LatticeEvaluator
+from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
 from dpmc.models.fingerprint import public_values
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     import xarray
 
 BLOCKS = 200  #: of a run, at most: after a kill a two-hundredth of its iterations is lost
+ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole process
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
 FORMAT = "dpmc unfinished release, format 2"
 
@@ -76,7 +79,7 @@ def release(
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values)
     wanted = {**about, "budget": [float(asked.epsilon), asked.delta]}
-    with one_blas_thread(), alone(output):
+    with ONE_AT_A_TIME, one_blas_thread(), alone(output):
         run, partial, unfinished = begin_release(cell, price), None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
@@ -120,7 +123,9 @@ def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
         which = "inf" if cell.epsilon == "inf" else "per iteration"
         raise DpmcError(f"epsilon: {which}: a release needs a finite epsilon of the whole run")
     problem, epsilon = cell.problem, float(cell.epsilon)
-    lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
+    lattice = lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
+    if largest_scale(cell.algorithm, lattice) > LARGEST_SCALE:
+        raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.releases().total(cell.allowed_iterations())
     cell.algorithm.check(problem.model)
@@ -135,6 +140,13 @@ def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
     cell.require_enough()
     cell.kept_every(cell.allowed_iterations())
     return cell, price
+
+
+def largest_scale(algorithm: Algorithm, lattice: Lattice) -> float:
+    """Return the largest scale of a test's noise that the rows may call for; 0 if they call for none."""
+    if not isinstance(algorithm, DPBarker):
+        return 0.0
+    return math.sqrt(2.0 * algorithm.batch_size) * lattice.ratio / algorithm.clip_factor
 
 
 def summaries_of(cell: Cell) -> int:
@@ -251,6 +263,9 @@ class ReleaseLoop(Loop):
         if not once:
             return
         try:
+            # Without releases in the iterations the budget is for one alone, whatever it leaves.
+            if not self.releases.each and self.run.ledger.spent_events:
+                raise BudgetExceeded
             self.run.ledger.reserve(once)
         except BudgetExceeded:
             raise DpmcError(
@@ -368,21 +383,27 @@ def alone(output: Path | None) -> Iterator[None]:
     """Let other processes with the same output wait; raise DpmcError if it exists then.
 
     Two processes that continued the same file would both release its next block. The lock's file is removed
-    only when the output exists: else a process that waits for it would not see one that made it anew.
+    at the end; a process that waited for it then begins with a new one.
     """
     if output is None:
         yield
         return
     path = output.with_name(f".{output.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as file:
-        files.lock(file, f"{output}: waiting for another process that makes this release")
-        if output.exists():
-            with suppress(OSError):
-                path.unlink()
-            raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
-        yield
-        path.unlink()
+    while True:
+        with open(path, "w") as file:
+            files.lock(file, f"{output}: waiting for another process that makes this release")
+            if not files.is_at(file, path):
+                continue
+            try:
+                if output.exists():
+                    raise DpmcError(
+                        f"{output}: exists; name another output, since each release spends its epsilon"
+                    )
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+        return
 
 
 def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) -> xarray.DataTree:
@@ -424,6 +445,9 @@ def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) 
         "ledger": json.dumps(run.ledger.to_json()),
         "data_ledger": json.dumps(loop.entry, sort_keys=True),
     }
+    # The call that makes a regression has its centres, scales, levels and prior, which its readers need.
+    if release_files.is_description(text := getattr(problem.model, "description", None)):
+        root["description"] = text
     library = {"inference_library": "dpmc", "inference_library_version": __version__}
     along = ("chain", "draw")
     statistics = {

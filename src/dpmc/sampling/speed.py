@@ -1,15 +1,11 @@
 """Measurement of seconds per iteration of a study's methods; they depend on the machine."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from dpmc.sampling.cell import Cell
+from dpmc.sampling.cell import Cell
 
 COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
 REPEATS = 3

@@ -71,6 +71,8 @@ def problem_of(
     rows before they are sampled. Raises DpmcError for a file with another model or number of rows than the
     study's.
     """
+    from dpmc.data import datasets  # slow to import, and needed only here
+
     spec = study.model(label)
     if file is not None and not files.is_table(file):
         problem = read_problem(file)
@@ -79,30 +81,19 @@ def problem_of(
                 raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
         if spec.n not in (None, problem.n):
             raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
-    else:
-        problem = _made_problem(study, label, dataset, rows or file, max(starts, study.start_points))
-    if exact:
-        from dpmc.data import datasets  # slow to import; a job that samples a problem file does not need it
-
-        datasets.with_exact_posterior(problem)
-    return problem
-
-
-def _made_problem(study: Study, label: str, dataset: str | None, file: Path | None, starts: int) -> Problem:
-    """Return the problem of a user's rows, or of a generated data set."""
-    from dpmc.data import datasets
-
-    spec, definition = study.model(label), definition_of(study, label)
-    file = file or (spec.rows_file if dataset in (None, spec.data) else None)
+        return datasets.with_exact_posterior(problem) if exact else problem
+    definition, starts = definition_of(study, label), max(starts, study.start_points)
+    file = rows or file or (spec.rows_file if dataset in (None, spec.data) else None)
     if file is None:
         name = datasets.tuning_set(spec.data) if dataset == "tuning" else dataset or spec.data
         n = number_of_rows(study, label) if spec.rows_file else spec.n
-        return datasets.build(label, spec.model, name, n, starts, spec.start, definition)
-    rows = read_rows(study, label, file)
-    problem = datasets.from_rows(label, spec.model, files.stem(file), rows, starts, str(file), definition)
-    if spec.start == "true":
-        problem.starts[:] = problem.true_theta
-    return problem
+        problem = datasets.build(label, spec.model, name, n, starts, spec.start, definition)
+    else:
+        own, name = read_rows(study, label, file), files.stem(file)
+        problem = datasets.from_rows(label, spec.model, name, own, starts, str(file), definition)
+        if spec.start == "true":
+            problem.starts[:] = problem.true_theta
+    return datasets.with_exact_posterior(problem) if exact else problem
 
 
 def make_cell(study: Study, problem: Problem, method: str, epsilon: str, given: Hyperparameters) -> Cell:

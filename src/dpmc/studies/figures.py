@@ -27,17 +27,17 @@ def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
     return value
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False), WithJsonSchema({"rule": "number"})]
 Limits = Annotated[
     tuple[Real, ...], AfterValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
 Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
-Metrics = Annotated[Texts, BeforeValidator(_listed), WithJsonSchema({"rule": "text, or list of texts"})]
+Metrics = Annotated[
+    Texts,
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    WithJsonSchema({"rule": "text, or list of texts"}),
+]
 
 
 class Axis(Keys):
@@ -99,8 +99,7 @@ class FigureKeys(Keys):
     columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(
-        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws",
-        {},
+        "kind `maps`: model → half the sides of its panel, around the posterior's mean; default: by draws", {}
     )
     panels: tuple[Panel, ...] = key(
         "panels of each model, keys below (`lines`, `traces`); default: one per metric", ()

@@ -46,7 +46,8 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparame
             if label in document.content.get(key, {}):
                 return Hyperparameters(document.content[key][label], document.place(key, label))
     if ":" in model and not tuned:
-        how = "give them by --hyperparameters, or let dpmc tune --search find some"
+        by = "dpmc.recommend" if algorithm_class(spec.algorithm).calibrates_run else "dpmc tune --search"
+        how = f"give them by --hyperparameters, or let {by} find some"
         raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
     hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
     raise MissingSettings(f"{file}: {spec.settings_of}: {model}: hyperparameters are missing; {hint}")

@@ -29,7 +29,6 @@ from dpmc.studies.documents import Document
 
 #: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
 DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
-OWN_ROWS = ", ".join(f"`{end}`" for end in files.TABLES)
 OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 
 

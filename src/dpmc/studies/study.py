@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dpmc.common.errors import DpmcError
-from dpmc.common.values import delta_below, real
+from dpmc.common.values import checked, delta_below, real
 from dpmc.studies.documents import Document
 from dpmc.studies.keys import MethodSpec, ModelSpec, Tuning
 
@@ -56,12 +55,10 @@ class Study:
 
     def delta_for(self, n: int) -> float:
         """Return δ for n rows; raise DpmcError unless it is between 0 and 1/n."""
-        try:
-            if isinstance(self.delta, float):
-                return delta_below(self.delta, n)
-            return delta_below(real(self.delta.split("/")[0].strip()) / n, n)
-        except ValueError as error:
-            raise DpmcError(f"delta: {self.delta} for n = {n}: {error}") from None
+        where, delta = f"delta: {self.delta} for n = {n}", self.delta
+        if isinstance(delta, str):  # such as "0.1/n"
+            delta = checked(where, real, delta.split("/")[0].strip()) / n
+        return checked(where, delta_below, delta, n)
 
     def cells(self) -> Iterator[tuple[str, str, str]]:
         """Yield all (model, method, epsilon) that the study runs itself, in the order of the file."""
@@ -129,6 +126,13 @@ class Study:
             rule = f"its cells come from the study {method.from_study}, which runs them"
             self.document.refuse("methods", label, rule=rule)
         return method
+
+    def running(self, algorithm: str) -> "Study":
+        """Return this study with an algorithm as a further method, whose hyperparameters the caller gives."""
+        method = StudyMethod(
+            label=algorithm, algorithm=algorithm, settings_of=algorithm, models=(*self.models,)
+        )
+        return replace(self, methods={**self.methods, algorithm: method})
 
     def tuned_at(self, model: str, epsilon: str) -> "Study":
         """Return this study with another ε of trials for a model of it or a user's `module:Class`."""

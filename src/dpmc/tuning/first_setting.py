@@ -3,11 +3,9 @@
 Everything here uses rows without privacy. It is for simulated and public rows only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,12 +14,10 @@ from dpmc.algorithms.hyperparameters import read
 from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
+from dpmc.data.problem import Problem
 from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
-
-if TYPE_CHECKING:
-    from dpmc.data.problem import Problem
 
 #: Iterations that the noise of the first setting allows: enough to measure how a chain mixes. Other
 #: algorithms have no first setting: the user must give one.
@@ -110,10 +106,8 @@ def first_setting(
         cell = make({**fixed, **steps, **lengths, **taus, **kept})
         scale = math.sqrt(ITERATIONS[algorithm] / (cell.chains * max(cell.budget_iterations or 0, 1)))
     decided = {**fixed, **taus, **kept}
-    tau, ratio_clip = (
-        decided.get("tau", decided.get("tau_l", 1.0)),
-        decided.get("clip", decided.get("clip_l", ratio_clip)),
-    )
+    tau = decided.get("tau", decided.get("tau_l", 1.0))
+    ratio_clip = decided.get("clip", decided.get("clip_l", ratio_clip))
     noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
     # Above `NOISE` a shorter step is better, since almost no proposal would be accepted.
     lengths = {key: _rounded(min(1.0, NOISE / noise) * np.asarray(value)) for key, value in lengths.items()}

@@ -1,18 +1,14 @@
 """Pinned hyperparameters of a cell: trial runs on tuning data, and their results."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpmc import studies
-
-if TYPE_CHECKING:
-    from dpmc.common.progress import Progress
-    from dpmc.data.problem import Problem
-    from dpmc.metrics.cell import Row
+from dpmc.common.progress import Progress
+from dpmc.data.problem import Problem
+from dpmc.metrics.table import Row
 
 MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)

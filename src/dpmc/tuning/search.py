@@ -12,8 +12,6 @@ Their chains also show whether the chosen setting moves the estimates: a few cli
 the posterior, may move a mean by many standard errors. This is reported, and does not change the choice.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -23,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,21 +29,20 @@ from dpmc import studies
 from dpmc.algorithms import FREE, algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.common import sources
+from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.progress import Progress
 from dpmc.common.streams import stream
 from dpmc.data import datasets
+from dpmc.data.chain_files import Chains
+from dpmc.data.problem import Problem
 from dpmc.metrics.statistics import median_error
+from dpmc.metrics.table import Row
 from dpmc.sampling.cell import Cell
 from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
 from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
-
-if TYPE_CHECKING:
-    from dpmc.data.chain_files import Chains
-    from dpmc.data.problem import Problem
-    from dpmc.metrics.cell import Row
 
 #: Algorithms whose clip bound follows from the batch: the rule on clipping does not apply.
 CLIP_IS_GIVEN = ("dp-barker",)
@@ -71,7 +68,9 @@ CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem
 #: What makes data and chains, whose changes have versions of their own (`dpmc.common.sources`).
 DECLARED = (
     "dpmc.algorithms",
+    "dpmc.data.chain_files",
     "dpmc.data.datasets",
+    "dpmc.data.problem",
     "dpmc.evaluators",
     "dpmc.models",
     "dpmc.sampling",
@@ -225,9 +224,21 @@ class Task:
 def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Task:
     """Return the task of a study's cell, which starts from its pinned setting.
 
-    A user's model without one starts from a first setting, and all of it is free.
+    `problem`: tuning data with exact draws. A user's model without a pinned setting starts from a first one,
+    all of which is free, and may lack exact draws.
+
+    Raises DpmcError if there is nothing to search, for data used in evaluation, and for missing settings.
     """
-    how, epsilon = study.method(method), study.model(model).tuning_epsilon
+    how, epsilon, evaluated = study.method(method), study.model(model).tuning_epsilon, study.model(model).data
+    tuning = datasets.tuning_set(evaluated)
+    if tuning == evaluated:
+        raise DpmcError(
+            f"{study.path}: models: {model}: data: {tuning}: a search would use the data of its evaluation"
+        )
+    if datasets.is_public(problem.dataset) and problem.dataset != tuning:
+        raise DpmcError(
+            f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
+        )
 
     def make(values: dict[str, Any]) -> Cell:
         return studies.make_cell(study, problem, method, epsilon, given._replace(values=values))
@@ -295,7 +306,6 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     unless a bias is above `MOST_BIAS` and too large for chance, by a t test with Bonferroni's correction. So
     a bias that hides in the Monte Carlo error of these few runs is "ok".
     """
-    from arviz_stats.base import array_stats  # slow to import
     from scipy.stats import t
 
     mean, variance = problem.posterior_mean, np.diag(problem.posterior_covariance)
@@ -303,7 +313,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     if not (np.isfinite(mean).all() and np.isfinite(variance).all()):  # known from draws only
         draws = problem.reference
         mean, variance = draws.mean(axis=0), draws.var(axis=0)
-        uncertain = array_stats.mcse(np.ascontiguousarray(draws.T[:, None, :]), method="mean")
+        uncertain = diagnostics(draws[None]).mcse
     runs, d = estimates.shape
     sd = np.sqrt(problem.temperature * variance)
     biases = (estimates.mean(axis=0) - mean) / sd
@@ -342,44 +352,16 @@ def _scaled(name: str, value: Any, factor: float) -> Any:
 
 
 def search(
-    study: Study,
-    model: str,
-    method: str,
-    problem: Problem,
-    table: Path,
-    *,
-    trials: int,
-    seeds: int,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Search the free hyperparameters of one cell; return the chosen setting and its results.
-
-    `problem`: tuning data with exact draws, which a user's model without hyperparameters may lack. `table`:
-    CSV file of the trials, from which an interrupted search is resumed. An equal number of `trials` gives the
-    same result; a larger one continues the table. `seeds`: runs of a trial, each with the study's number of
-    chains; finalists run with the other seeds for which the data set has start points.
-
-    Raises DpmcError if there is nothing to search, for data used in evaluation, for missing hyperparameters,
-    and if no setting is feasible.
-    """
-    evaluated = study.model(model).data
-    tuning = datasets.tuning_set(evaluated)
-    if tuning == evaluated:
-        raise DpmcError(
-            f"{study.path}: models: {model}: data: {tuning}: a search would use the data of its evaluation"
-        )
-    if datasets.is_public(problem.dataset) and problem.dataset != tuning:
-        raise DpmcError(
-            f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
-        )
-    task = task_of_study(study, model, method, problem)
-    return searched(task, table, trials, seeds, len(problem.starts) // study.chains, progress)
-
-
-def searched(
     task: Task, table: Path, trials: int, seeds: int, total: int, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Search the free hyperparameters of a task, as `search`. `total`: number of seeds with start points."""
+    """Search the free hyperparameters of a task; return the chosen setting and its results.
+
+    `table`: CSV file of the trials, from which an interrupted search is resumed. An equal number of `trials`
+    gives the same result; a larger one continues the table. `seeds`: runs of a trial; finalists run with the
+    other seeds of the `total` for which the data set has start points.
+
+    Raises DpmcError if finalists get too few seeds, and if no setting is feasible.
+    """
     if total - seeds < LEAST_FINAL_SEEDS:
         left = max(0, total - seeds)
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")

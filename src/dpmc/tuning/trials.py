@@ -1,7 +1,5 @@
 """The trials of a search of hyperparameters on disk: one row each, written when it is done."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

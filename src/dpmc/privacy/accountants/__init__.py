@@ -4,12 +4,13 @@
 selects an accountant by the kinds of releases (`resolve`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dpmc.common.errors import DpmcError
-from dpmc.privacy.accountants.base import ACCOUNTANTS, Accountant, checked_delta, checked_epsilon
+from dpmc.privacy.accountants.base import ACCOUNTANTS as ACCOUNTANTS
+from dpmc.privacy.accountants.base import Accountant as Accountant
+from dpmc.privacy.accountants.base import checked_delta as checked_delta
+from dpmc.privacy.accountants.base import checked_epsilon as checked_epsilon
 from dpmc.privacy.accountants.gaussian import GaussianDp, ZeroConcentrated
 from dpmc.privacy.accountants.loss_distribution import (
     BarkerPld,
@@ -26,18 +27,6 @@ from dpmc.privacy.events import (
     Release,
     SubsampledGaussianRelease,
 )
-
-__all__ = [
-    "ACCOUNTANTS",
-    "PRESETS",
-    "Accountant",
-    "checked_delta",
-    "checked_epsilon",
-    "get",
-    "names",
-    "resolve",
-    "versions",
-]
 
 _KINDS = (GaussianDp, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})

@@ -4,8 +4,6 @@ An accountant computes one function, delta at a given epsilon (`_delta`). The se
 iterations are here. Statements and proofs of each accountant: docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 import sys
@@ -110,11 +108,7 @@ class Accountant(ABC):
         return self._epsilon_of(self._merged(events), checked_delta(delta), near)
 
     def iterations(
-        self,
-        once: Iterable[Release],
-        per_iteration: Iterable[Release],
-        epsilon: float,
-        delta: float,
+        self, once: Iterable[Release], per_iteration: Iterable[Release], epsilon: float, delta: float
     ) -> int:
         """Return the largest k for which `once` and k times `per_iteration` stay within (epsilon, delta).
 

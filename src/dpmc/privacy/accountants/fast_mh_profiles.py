@@ -4,8 +4,6 @@
 that may occur. This module has the formulas; statements and proofs are in docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

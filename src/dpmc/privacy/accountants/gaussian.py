@@ -9,12 +9,9 @@ in which nothing overflows. If the two erfcx are close, they cancel: `_log_fall_
 Zero-concentrated DP has the bound delta = exp(-(epsilon - mu)^2 / (4 mu)) (Theorems 3.1, 4.2).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 from numpy.polynomial.legendre import leggauss
 from scipy.special import erfcx
@@ -70,8 +67,8 @@ def _log_fall_of_erfcx(x: float, y: float, width: float) -> float:
 class _OfAllRows(Accountant):
     """An accountant of Gaussian releases on all rows; delta is rounded up by less than 1e-9 of it."""
 
-    is_filter: ClassVar[bool] = True
-    handles: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
+    is_filter = True
+    handles = (GaussianRelease,)
 
     @staticmethod
     @abstractmethod
@@ -92,8 +89,8 @@ class _OfAllRows(Accountant):
 class GaussianDp(_OfAllRows):
     """The exact accountant. Chain files and studies call it "tight", as they call the preset that uses it."""
 
-    name: ClassVar[str] = "tight"
-    version: ClassVar[str] = "1"
+    name = "tight"
+    version = "1"
     # A filter: Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023.
     log_delta = staticmethod(log_delta)
 
@@ -106,8 +103,8 @@ class ZeroConcentrated(_OfAllRows):
     (Bun and Steinke 2016, Proposition 1.3). A filter: Whitehouse, Ramdas, Rogers and Wu 2023.
     """
 
-    name: ClassVar[str] = "zcdp"
-    version: ClassVar[str] = "1"
+    name = "zcdp"
+    version = "1"
 
     @staticmethod
     def log_delta(mu: float, epsilon: float) -> float:

@@ -4,13 +4,10 @@ Each accountant defines the pair that dominates one release; `pld` composes the 
 docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 from dpmc.privacy.accountants.base import Accountant
 from dpmc.privacy.accountants.fast_mh_profiles import BarkerBit, worst
@@ -45,7 +42,7 @@ ORDERS_PER_DOUBLING, LARGEST_ORDER = 32, 2.0**12
 class LossDistributionAccountant(Accountant):
     """An accountant that composes dominating pairs."""
 
-    epsilon_resolution: ClassVar[float] = 1e-9
+    epsilon_resolution = 1e-9
 
     def _profile(self, event: Release) -> Profile:
         """Return the dominating pair of a release that is not Gaussian; here the symmetric one of a batch."""
@@ -103,10 +100,10 @@ class ReplacePld(LossDistributionAccountant):
     it is rounded up. The pair dominates that of `wor-pld`, so the result is valid but conservative.
     """
 
-    name: ClassVar[str] = "replace-pld"
-    version: ClassVar[str] = "2"
-    handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease,)
-    beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
+    name = "replace-pld"
+    version = "2"
+    handles = (SubsampledGaussianRelease,)
+    beside = (GaussianRelease,)
 
     def _profile(self, event: Release) -> Profile:
         assert isinstance(event, SubsampledGaussianRelease)
@@ -123,10 +120,10 @@ class WithoutReplacementPld(LossDistributionAccountant):
     the mirrored bound for epsilon < 0. Both bounds are attained.
     """
 
-    name: ClassVar[str] = "wor-pld"
-    version: ClassVar[str] = "2"
-    handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease,)
-    beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, BarkerRelease)
+    name = "wor-pld"
+    version = "2"
+    handles = (SubsampledGaussianRelease,)
+    beside = (GaussianRelease, BarkerRelease)
 
 
 @dataclass(frozen=True)
@@ -137,10 +134,10 @@ class BarkerPld(LossDistributionAccountant):
     such a pair has a closed form. Sampling amplifies it as it amplifies a Gaussian release.
     """
 
-    name: ClassVar[str] = "barker-pld"
-    version: ClassVar[str] = "2"
-    handles: ClassVar[tuple[type[Release], ...]] = (BarkerRelease,)
-    beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease, SubsampledGaussianRelease)
+    name = "barker-pld"
+    version = "2"
+    handles = (BarkerRelease,)
+    beside = (GaussianRelease, SubsampledGaussianRelease)
 
 
 @dataclass(frozen=True)
@@ -152,14 +149,10 @@ class FastMetropolisPld(LossDistributionAccountant):
     attains its curve at every epsilon, and its moments are at most those of a normal loss.
     """
 
-    name: ClassVar[str] = "fast-mh-pld"
-    version: ClassVar[str] = "2"
-    handles: ClassVar[tuple[type[Release], ...]] = (FastMetropolisRelease,)
-    beside: ClassVar[tuple[type[Release], ...]] = (
-        GaussianRelease,
-        BarkerRelease,
-        SubsampledGaussianRelease,
-    )
+    name = "fast-mh-pld"
+    version = "2"
+    handles = (FastMetropolisRelease,)
+    beside = (GaussianRelease, BarkerRelease, SubsampledGaussianRelease)
 
     def _profile(self, event: Release) -> Profile:
         return worst(event) if isinstance(event, FastMetropolisRelease) else super()._profile(event)

@@ -3,8 +3,6 @@
 Proofs: docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -16,8 +16,6 @@ Delta is computed in two steps. Both err upwards only (proofs: docs/explanation/
    small delta is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

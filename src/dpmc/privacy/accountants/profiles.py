@@ -5,8 +5,6 @@ if its curve is nowhere below that of the release, for all neighbouring data set
 module has the formulas; statements and proofs are in docs/explanation/accounting.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -9,12 +9,9 @@ without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9):
 where e(j) is the curve of the release given the batch and q = b/n. All sums are in logs.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -35,10 +32,10 @@ EVERY_ORDER_UP_TO = 1024
 class RenyiDivergence(Accountant):
     """Theorem 3.5 for subsampled Gaussian releases, Theorem 3.3 for Barker tests, and mixtures."""
 
-    name: ClassVar[str] = "rdp"
-    version: ClassVar[str] = "1"
-    handles: ClassVar[tuple[type[Release], ...]] = (SubsampledGaussianRelease, BarkerRelease)
-    beside: ClassVar[tuple[type[Release], ...]] = (GaussianRelease,)
+    name = "rdp"
+    version = "1"
+    handles = (SubsampledGaussianRelease, BarkerRelease)
+    beside = (GaussianRelease,)
 
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         orders, total = _sum_of_curves(events)
@@ -51,14 +48,17 @@ class RenyiDivergence(Accountant):
         return None
 
 
-def subsampled_gaussian_curve(event: SubsampledGaussianRelease) -> tuple[Array, Array]:
-    """Return orders (m,) and epsilon(alpha) (m,) of one release (Theorem 3.5, e(j) = j/(2 s^2))."""
-    orders = np.arange(2.0, LARGEST_ORDER + 1.0)
-    return orders, _amplified(orders, _gaussian(event, LARGEST_ORDER), event.sampling_fraction)
+@lru_cache(maxsize=64)
+def curve(event: Release) -> tuple[Array, Array]:
+    """Return orders (m,) and epsilon(alpha) (m,) of one release on a batch.
 
-
-def barker_curve(event: BarkerRelease) -> tuple[Array, Array]:
-    """Return orders (m,) and epsilon(alpha) (m,) of one test (Theorem 3.3: integers 2 < alpha < b/5)."""
+    Of a subsampled Gaussian release by Theorem 3.5, e(j) = j/(2 s^2); of a Barker test by Theorem 3.3, for
+    integers 2 < alpha < b/5.
+    """
+    if isinstance(event, SubsampledGaussianRelease):
+        orders = np.arange(2.0, LARGEST_ORDER + 1.0)
+        return orders, _amplified(orders, _gaussian(event, LARGEST_ORDER), event.sampling_fraction)
+    assert isinstance(event, BarkerRelease)
     b = event.batch_size
     largest = -(-b // 5) - 1
     orders = np.arange(3.0, min(largest, EVERY_ORDER_UP_TO) + 1.0)
@@ -82,9 +82,9 @@ def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta
     """
     orders = np.arange(2.0, PUBLISHED_LARGEST_ORDER + 1.0)
     on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)
-    curve = _amplified(orders, on_batch, event.sampling_fraction, last_term=False)
+    published = _amplified(orders, on_batch, event.sampling_fraction, last_term=False)
     allowed = epsilon + math.log(delta) / (orders - 1.0)
-    most = crossing(lambda k: float(np.min(k * curve - allowed)), 1, MOST_ITERATIONS, rises=True)
+    most = crossing(lambda k: float(np.min(k * published - allowed)), 1, MOST_ITERATIONS, rises=True)
     assert most is not None  # the curve is above 0
     return most
 
@@ -117,22 +117,13 @@ def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True)
     return values
 
 
-@lru_cache(maxsize=64)
-def _curve(event: Release) -> tuple[Array, Array]:
-    """Return orders and curve of one release (count 1)."""
-    if isinstance(event, BarkerRelease):
-        return barker_curve(event)
-    assert isinstance(event, SubsampledGaussianRelease)
-    return subsampled_gaussian_curve(event)
-
-
 def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
     """Return the orders that all events have, and the sum of their curves at these orders."""
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
     gaussian = [event for event in events if isinstance(event, GaussianRelease)]
     curves = [
         # Without the count, so that runs of different lengths share a cached curve.
-        (*_curve(replace(event, count=1)), event.count)  # type: ignore[type-var]
+        (*curve(replace(event, count=1)), event.count)  # type: ignore[type-var]
         for event in events
         if not isinstance(event, GaussianRelease)
     ]

@@ -9,8 +9,6 @@ none does, and otherwise `depends`. A case whose number is missing is not counte
 has `undecidable`, the reason, in place of cases.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import operator

@@ -4,8 +4,6 @@ A kind of number is a function of the table, the cells of a case, and the other 
 claims. It returns the number of the case; NaN: a number is missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -162,12 +160,7 @@ def share(table: Table, cells: Cells, limit: float) -> float:
 
 
 def best(
-    table: Table,
-    cells: Cells,
-    to: Sequence[str] = (),
-    to_at: At = "all",
-    free: str = "",
-    less: bool = False,
+    table: Table, cells: Cells, to: Sequence[str] = (), to_at: At = "all", free: str = "", less: bool = False
 ) -> float:
     """Return the least median of the methods over another least median, or if `less` minus it.
 

@@ -19,6 +19,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.shipped import shipped
+from dpmc.metrics.table import read_metrics
 from dpmc.reports.plots import stamp
 from dpmc.studies.figures import FigureKeys, declared_figure
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from dpmc.studies import Study
 
 FORMATS = ("pdf", "png", "svg")
+PUBLISHED_RESULTS = shipped("data", "published")  #: CSV files
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,6 @@ class Given:
     # tidy table of the models that the figure reads: study, model, method, epsilon, seed, metric, value
     metrics: DataFrame
     study: Study
-    published: Path  # folder of the published results
     results: Path  # folder of all studies' results
 
 
@@ -102,9 +104,9 @@ def metric_files(study: Study, models: Collection[str], results: Path) -> list[P
     return [results / of / "metrics" / f"{model}.csv" for of, model in needed if model in models]
 
 
-def inputs(name: str, study: Study, metrics: Sequence[Path], published: Path, results: Path) -> list[Path]:
+def inputs(name: str, study: Study, metrics: Sequence[Path], results: Path) -> list[Path]:
     """Return the files that a figure is drawn from: metrics, published tables, chains and other tables."""
-    return [*metrics, *published.glob("*.csv"), *reads(name, study, results)[1]]
+    return [*metrics, *PUBLISHED_RESULTS.glob("*.csv"), *reads(name, study, results)[1]]
 
 
 def check_names(outputs: Sequence[Path]) -> None:
@@ -119,7 +121,6 @@ def plot(
     name: str,
     study: Study,
     metrics: Sequence[Path],
-    published: Path,
     outputs: Sequence[Path],
     results: Path = Path("results"),
 ) -> None:
@@ -131,13 +132,12 @@ def plot(
     missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """
     check_names(outputs)
-    from dpmc.metrics.table import read_metrics
     from dpmc.reports.plots import style
 
     declared = declared_figure(study.path, name)
     table = read_metrics(*metrics)
-    mark = stamp.digest(inputs(name, study, metrics, published, results))
-    figure = draw(Given(declared, table, study, published, results))
+    mark = stamp.digest(inputs(name, study, metrics, results))
+    figure = draw(Given(declared, table, study, results))
     for output in outputs:
         style.save(figure, output, mark)
 

@@ -11,7 +11,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 
@@ -38,10 +38,11 @@ def draw(given: Given) -> Figure:
     how, study = given.declared, given.study
     model = models_of(study, how.models)[0]
     methods = methods_of(study, how.methods, [model])
-    path, known = given.published / "accountants.csv", None
-    if how.published and path.is_file():
+    known = None
+    if how.published:
         columns = ("model", "method", "accountant", "epsilon", "iterations")
-        known = read_table(path, columns, "a table of curves", {"epsilon": float, "iterations": int})
+        numbers = {"epsilon": float, "iterations": int}
+        known = read_table(PUBLISHED_RESULTS / "accountants.csv", columns, "a table of curves", numbers)
         known = known[known["model"] == model]
     figure, panels = layout.panels(len(methods), len(methods), 2.3, sharey=True)
     entries: layout.Entries = {}

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dpmc.metrics.table import Results
-from dpmc.reports.plots import Given, layout, marks, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
 from dpmc.reports.plots.style import MethodStyle
@@ -81,7 +81,7 @@ def _draw_panel(
     how, (model, metric), entries = given.declared, shown, layout.Entries()
     spec = given.study.models[model]
     layout.groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])
-    known = published_boxes(given.published, metric, given.study) if how.published else {}
+    known = published_boxes(PUBLISHED_RESULTS, metric, given.study) if how.published else {}
     if how.pairs:
         partner_cells = {
             (model, method, e): (*partners[method], e) for method in partners for e in spec.epsilons

@@ -14,7 +14,7 @@ from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
 from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
 from dpmc.data.problem import Problem, read_problem
-from dpmc.metrics.cell import second_half
+from dpmc.metrics.cell import second_half_of
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.metrics.table import Results
 from dpmc.reports.plots import Given, layout, marks, style
@@ -53,9 +53,7 @@ def kept_draws(path: Path) -> Array:
 
     Raises DpmcError for a file that is missing or not a chain file.
     """
-    chain = read_chain(path)
-    iterations, thin = int(chain.attrs["iterations"]), int(chain.attrs.get("thin", 1))
-    kept = second_half(np.asarray(chain.draws), iterations, thin)
+    kept = second_half_of(read_chain(path))
     return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
 
 
@@ -115,8 +113,7 @@ def density(given: Given) -> Figure:
 
 def smoothed(counts: Array) -> Array:
     """Return counts as shares, smoothed by a normal kernel."""
-    shares: Array = gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
-    return shares
+    return gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
 
 
 def direction_cells(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:

@@ -98,9 +98,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
 
 
 def draw(
-    given: Given,
-    along: Callable[[Shown], list[Curve]] | None = None,
-    further: layout.Entries | None = None,
+    given: Given, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
 ) -> Figure:
     """Return the figure: one panel for each model and metric, or those declared, and a legend.
 

@@ -19,7 +19,7 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import Given, layout, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, style
 from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
 from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters, problem_of
@@ -105,8 +105,7 @@ def log_posterior(problem: Problem, points: Array) -> Array:
     origin = np.broadcast_to(np.array(problem.true_theta, dtype=float), points.shape)
     slopes, offsets = model.ratio_form(origin, points)
     ratios = (slopes * totals).sum(axis=1) + problem.n * offsets
-    values: Array = problem.temperature * ratios + model.log_prior(points)
-    return values
+    return problem.temperature * ratios + model.log_prior(points)
 
 
 @dataclass(frozen=True)
@@ -141,8 +140,7 @@ def trajectory(given: Given) -> Figure:
     label = models_of(given.study, ("circle",))[0]
     problem = problem_of(given.study, label, exact=True)
     points = leapfrog_points(given.study, label, problem)
-    path = given.published / "hmc_trajectory.csv"
-    known = pd.read_csv(path) if given.declared.published and path.is_file() else None
+    known = pd.read_csv(PUBLISHED_RESULTS / "hmc_trajectory.csv") if given.declared.published else None
     corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
     surface = Surface.of(problem, -corner, corner)
     figure, panels = layout.panels(len(FRAMES), 4, 1.6, sharex=True, sharey=True)

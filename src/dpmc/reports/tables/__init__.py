@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpmc import studies
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.values import shown
@@ -15,14 +16,7 @@ from dpmc.models import definition
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports.plots.selection import private_models
 from dpmc.reports.tables.budgets import shape_of
-from dpmc.studies import (
-    Hyperparameters,
-    Study,
-    build_algorithm,
-    calibrated_values,
-    pinned_hyperparameters,
-    read_yaml,
-)
+from dpmc.studies import Study, read_yaml
 
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
@@ -70,16 +64,16 @@ def _by_epsilon(study: Study, results: Path, model: str, method: str) -> dict[st
     """Return the hyperparameters of a method on a model, by ε; by "" if they are equal at all ε."""
     path = results / study.name / "tuning" / model / f"{method}.yaml"
     if study.is_tried(model, method) and path.is_file():
-        given = Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
+        given = studies.Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
         if not given.values:
             raise DpmcError(f"{path}: key 'hyperparameters' is missing")
     else:
-        given = pinned_hyperparameters(study, model, method)
+        given = studies.pinned_hyperparameters(study, model, method)
     (n, dimension), by_epsilon = shape_of(study, model), dict[str, dict[str, str]]()
     for epsilon in study.epsilons(model, method):
-        texts = calibrated_values(study, method, given.values, epsilon, n)
+        texts = studies.calibrated_values(study, method, given.values, epsilon, n)
         by_epsilon[epsilon] = {name: _value(value) for name, value in texts.items()}
-        algorithm = build_algorithm(study, method, given, dimension, epsilon, n)
+        algorithm = studies.build_algorithm(study, method, given, dimension, epsilon, n)
         for release in itertools.chain(*algorithm.releases(n)):
             for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
                 if multiplier := getattr(release, key, None):

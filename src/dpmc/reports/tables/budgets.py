@@ -1,22 +1,14 @@
 """Budgets as a table: the iterations of every cell of a study, and what they spend."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dpmc import studies
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import FREE, iterations_within
-from dpmc.studies import (
-    Hyperparameters,
-    Study,
-    build_algorithm,
-    definition_of,
-    number_of_rows,
-    pinned_hyperparameters,
-)
+from dpmc.studies import Hyperparameters, Study
 
 #: iterations: of each chain. budget_iterations: those that the budget allows by the cell's accountant; the
 #: columns after it: by every accountant that is meant for the releases. epsilon_spent: by one run, according
@@ -47,8 +39,8 @@ def rows(
 
 def shape_of(study: Study, model: str) -> tuple[int, int]:
     """Return number of rows and dimension of a model; raise DpmcError if it names no number of rows."""
-    if n := number_of_rows(study, model):
-        return n, int(definition_of(study, model).model.dimension)
+    if n := studies.number_of_rows(study, model):
+        return n, int(studies.definition_of(study, model).model.dimension)
     raise DpmcError(f"n: needed, since {study.model(model).model} names no number of rows")
 
 
@@ -58,9 +50,10 @@ def _row(
     """Return the row of a cell: of one run, all its chains together."""
     (n, dimension), spec = shape_of(study, model), study.method(method)
     given = Hyperparameters(values, "hyperparameters") if values else None
-    given = given or pinned_hyperparameters(study, model, method)
+    given = given or studies.pinned_hyperparameters(study, model, method)
     delta = study.delta_for(n)
-    releases = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n, study.chains)
+    algorithm = studies.build_algorithm(study, method, given, dimension, epsilon, n)
+    releases = RunReleases.of(algorithm, n, study.chains)
     chosen = releases.accountant(spec.accountant)
     row: dict[str, Any] = {"study": study.name, "model": model, "method": method, "epsilon": epsilon}
     row |= {"delta": delta, "accountant": chosen.name}
