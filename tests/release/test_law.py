@@ -188,7 +188,7 @@ def test_chains_of_a_release_share_a_sum_and_have_the_law_of_the_lab(
     monkeypatch.setattr(LabNoise, "shared", lambda self, total, unit, sd: (unit * total)[None])
     made = released("noisy-statistics")
     assert difference(made, lab("noisy-statistics")) > DIFFERENT
-    more = {**OF_SUMS, "noise_multiplier": 2.4}
+    more = {**OF_SUMS, "noise_multiplier": 6.0}
     monkeypatch.setitem(SETTINGS, "noisy-statistics", ("noisy-statistics", more))
     assert difference(made, lab("noisy-statistics")) < DIFFERENT
 
