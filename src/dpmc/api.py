@@ -197,7 +197,7 @@ def budget(
     DpmcError
         Unless exactly one of `epsilon` and `iterations` is given.
     """
-    from dpmc.privacy.runs import RunReleases
+    from dpmc.privacy.runs import RunReleases, with_multiplier
 
     if (epsilon is None) == (iterations is None):
         raise DpmcError("epsilon, iterations: give one of them")
@@ -214,11 +214,10 @@ def budget(
     values = plain_hyperparameters(hyperparameters, algorithm)
     if total is not None:
         values = calibrated(algorithm, values, total, delta_for(delta, n), n, most)
-    releases = RunReleases.of(made_algorithm(algorithm, values, d), n, chains)
+    made = made_algorithm(algorithm, values, d)
+    releases = RunReleases.of(made, n, chains)
     found = releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
-    if total is not None and algorithm_class(algorithm).calibrates_run:
-        return {"noise_multiplier": values["noise_multiplier"], "tight": found["tight"]}
-    return found
+    return found if total is None else with_multiplier(made, found)
 
 
 def tune(

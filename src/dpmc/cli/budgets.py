@@ -7,7 +7,7 @@ from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunReleases, with_multiplier
 from dpmc.studies import build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
@@ -40,6 +40,8 @@ def budget(options: argparse.Namespace) -> None:
     answers = releases.by_accountant(
         delta, epsilon=total, iterations=k, rows_per_person=study.rows_per_person
     )
+    if total is not None:
+        answers = with_multiplier(algorithm, answers)
     if options.json:
         print(json.dumps({k: "inf" if v == float("inf") else v for k, v in answers.items()}))
         return
