@@ -132,3 +132,7 @@ def test_captions_of_metrics_of_a_cell_speak_of_no_quartiles() -> None:
     text = plots.caption("convergence", load_study("config/studies/thesis.yaml"))
     assert "Guided" in text
     assert not any(words in text for words in ("quartiles", "Lines across", "accounting"))
+
+
+def test_a_model_of_other_rows_is_named_by_their_number() -> None:
+    assert style.model_name(load_study("config/studies/rows.yaml"), "n-1000") == "flat banana, d = 2 (n = 1000)"
