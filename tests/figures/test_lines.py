@@ -135,4 +135,5 @@ def test_captions_of_metrics_of_a_cell_speak_of_no_quartiles() -> None:
 
 
 def test_a_model_of_other_rows_is_named_by_their_number() -> None:
-    assert style.model_name(load_study("config/studies/rows.yaml"), "n-1000") == "flat banana, d = 2 (n = 1000)"
+    study = load_study("config/studies/rows.yaml")
+    assert style.model_name(study, "n-1000") == "flat banana, d = 2 (n = 1000)"
