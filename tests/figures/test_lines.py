@@ -128,10 +128,11 @@ def test_captions_say_how_many_runs_and_what_is_dashed() -> None:
     assert "Points" not in totals and "across" not in totals
 
 
-def test_captions_of_metrics_of_a_cell_speak_of_no_quartiles() -> None:
+def test_captions_say_nothing_of_marks_that_a_figure_lacks() -> None:
     text = plots.caption("convergence", load_study("config/studies/thesis.yaml"))
     assert "Guided" in text
     assert not any(words in text for words in ("quartiles", "Lines across", "accounting"))
+    assert "ε is per iteration." in plots.caption("tuned", load_study("config/studies/dp-fast-mh-tuned.yaml"))
 
 
 def test_a_model_of_other_rows_is_named_by_their_number() -> None:

@@ -36,8 +36,9 @@ def common(study: Study, how: FigureKeys) -> list[str]:
         sentences += _of_lines(study, how, metrics, methods)
     if any(METRICS[metric].of_exact_samples for metric in metrics if metric in METRICS):
         sentences.append("Grey band: exact samples, from the least to the greatest; line: their median.")
-    if how.kind == "boxes" and study.epsilon_kind == "total":
-        sentences.append(f"k: number of iterations, if below {FEW_ITERATIONS}.")
+    if how.kind == "boxes":
+        few = f"k: number of iterations, if below {FEW_ITERATIONS}."
+        sentences.append(few if study.epsilon_kind == "total" else "ε is per iteration.")
     if how.kind != "bounds" and any("guided" in study.methods[label].algorithm for label in methods):
         sentences.append(GUIDED)
     return sentences
