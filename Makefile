@@ -20,6 +20,9 @@ SITE := .venv/.docs-$(shell cksum requirements-docs.lock | cut -d ' ' -f 1)
 searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figures/$(study)/search/lessons.png))
 
 # Modules are compiled when they are first imported: compiling all of them at once takes half a minute.
+# If an environment forbids to keep them (images of containers often do), each process compiles them again, 3 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Wheels only, so that no compiler is needed. The one exception is pure Python and published as a
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool

@@ -182,7 +182,9 @@ def jobs() -> list[Job]:
         costly = question.d * question.n == max(D) * max(N)
         found.append(Job(question, (epsilon,), "chain", CHAIN_SETS // 2 if costly else CHAIN_SETS))
     found += [Job(Question(way, "normal", 2, 50_000), (last,), "wider clip", SETS) for way in REGRESSIONS]
-    return found + [Job(question, (1.0,), "noise ignored", SETS) for question, _ in grid]
+    # With the noise ignored the mode of this posterior is not found.
+    ignored = [question for question, _ in grid if question != Question("Poisson", "normal", 8, 1_000)]
+    return found + [Job(question, (1.0,), "noise ignored", SETS) for question in ignored]
 
 
 def measured(job: Job) -> tuple[list[dict[str, Any]], float]:

@@ -93,7 +93,7 @@ def sample(
         model, hyperparameters and all arguments but `thin` and `progress`. `dpmc sample` with the same model,
         settings and rows makes the same chains.
     accountant
-        "tight", or another one of docs/explanation/accounting.md.
+        "tight", or another one of docs/reference/accountants.md.
     start
         Start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
         `true_theta`, with the spread of the posterior of simulated rows.

@@ -65,9 +65,9 @@ def release(
 ) -> xarray.DataTree:
     """Run private chains that may be published; their (ε, δ) is taken from the ledger of the data set.
 
-    Noise and batches are drawn with the operating system's entropy, so no call can be repeated. All but the
-    draws, their acceptance and the ledger's numbers of them is a function of public facts: the number of rows
-    and columns, the model, the arguments.
+    Noise and batches are drawn with the operating system's entropy, so no call can be repeated. Apart from
+    the draws and their acceptance, what the file of a run without a kill says follows from public facts: the
+    number of rows and columns, the model, the arguments, the ledger.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.reports import plots
 from dpmc.reports.plots import lines, style, traces
-from dpmc.studies import Study
+from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 from figures.fast_tables import metrics_of, real_study, write_tables
 from figures.synthetic import curves, draw
@@ -126,3 +126,15 @@ def test_captions_say_how_many_runs_and_what_is_dashed() -> None:
     assert "Dotted" not in mixture and "Dotted, hollow: as implemented." in variants
     assert "Lines across: without privacy." in mixture and "bands: their quartiles" in totals
     assert "Points" not in totals and "across" not in totals
+
+
+def test_captions_say_nothing_of_marks_that_a_figure_lacks() -> None:
+    text = plots.caption("convergence", load_study("config/studies/thesis.yaml"))
+    assert "Guided" in text
+    assert not any(words in text for words in ("quartiles", "Lines across", "accounting"))
+    assert "ε is per iteration." in plots.caption("tuned", load_study("config/studies/dp-fast-mh-tuned.yaml"))
+
+
+def test_a_model_of_other_rows_is_named_by_their_number() -> None:
+    study = load_study("config/studies/rows.yaml")
+    assert style.model_name(study, "n-1000") == "flat banana, d = 2 (n = 1000)"

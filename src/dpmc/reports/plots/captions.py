@@ -1,13 +1,14 @@
 """What the captions of all figures of a kind say of their marks: numbers of runs, bars, dashes, bands."""
 
 from dpmc.metrics.table import FEW_ITERATIONS, METRICS
-from dpmc.reports.plots.selection import named
+from dpmc.reports.plots.selection import models_of, named
 from dpmc.reports.plots.style import DASHED, LINES, SOLID, VARIANTS, line_way
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
-OF_CELLS = {"budget_iterations", "epsilon_spent_tight"}  # metrics that are the same for all runs of a cell
+#: metrics that a cell has one value of
+OF_CELLS = {"budget_iterations", "epsilon_spent_tight", "rhat_max", "ess_bulk_min"}
 GUIDED = (
     "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a rejection "
     "(GWMH)."
@@ -35,8 +36,9 @@ def common(study: Study, how: FigureKeys) -> list[str]:
         sentences += _of_lines(study, how, metrics, methods)
     if any(METRICS[metric].of_exact_samples for metric in metrics if metric in METRICS):
         sentences.append("Grey band: exact samples, from the least to the greatest; line: their median.")
-    if how.kind == "boxes" and study.epsilon_kind == "total":
-        sentences.append(f"k: number of iterations, if below {FEW_ITERATIONS}.")
+    if how.kind == "boxes":
+        few = f"k: number of iterations, if below {FEW_ITERATIONS}."
+        sentences.append(few if study.epsilon_kind == "total" else "ε is per iteration.")
     if how.kind != "bounds" and any("guided" in study.methods[label].algorithm for label in methods):
         sentences.append(GUIDED)
     return sentences
@@ -52,13 +54,19 @@ def _of_lines(study: Study, how: FigureKeys, metrics: set[str], methods: list[st
     if across & {*ALONG}:
         bands = "; bands: their quartiles" if "epsilon_total" in across else ""
         sentences.append(f"Lines along chains: medians over {runs}{bands}.")
-    ways = dict.fromkeys(line_way(study, label) for label in methods)
+    # A method that the figure names itself is not told by its variant.
+    ways = dict.fromkeys(line_way(study, label) for label in methods if label not in how.titles)
     for way in ways:
         if (line := LINES.get(way, SOLID)) != SOLID:
             dashes = "Dashed" if line == DASHED else "Dotted"
             sentences.append(f"{dashes}, hollow: {VARIANTS[way.replace('_', '-')]}.")
+    shown = models_of(study, how.models)
     epsilons = {
-        e for label in methods for on in study.methods[label].models for e in study.epsilons(on, label)
+        e
+        for label in methods
+        for on in study.methods[label].models
+        if on in shown
+        for e in study.epsilons(on, label)
     }
     if across - {*ALONG} and "inf" in epsilons:
         sentences.append("Lines across: without privacy.")
