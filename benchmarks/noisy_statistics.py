@@ -1,10 +1,12 @@
 """Measure one noisy sum: tables of docs/reference/algorithms/noisy-statistics.md, beside `noisy_grid.py`.
 
-    python benchmarks/noisy_statistics.py
+    python benchmarks/noisy_statistics.py [--priors]
 
-Simulated rows; estimates are means of the second half of the draws. Five minutes on one core.
+Simulated rows; estimates are means of the second half of the draws. Five minutes on one core; `--priors`, for
+the table of prior_sd in docs/how-to/python.md alone, as long.
 """
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +101,25 @@ def readme(seeds: int) -> None:
     table(["method", "quartile", "median", "quartile"], quartiles)
 
 
+def priors(sets: int) -> None:
+    """Print half widths and coverage of 90 % intervals of a logistic regression by `prior_sd` and ε."""
+    theta, epsilons = np.array([0.2, 0.5, -0.5]), (0.1, 0.2, 0.5, 1.0)
+    rows_of_table = []
+    for sd in (1.0, 10.0):
+        model = dpmc.LogisticRegression("y", names(3), prior_sd=sd, true_theta=theta)
+        clip, cells = clip_bound(model, model.simulate(np.random.default_rng(99), theta, 5_000)), [sd]
+        for epsilon in epsilons:
+            halves, hits = [], []
+            for seed in range(sets):
+                rows = model.simulate(np.random.default_rng(seed), theta, 2_000)
+                found = dpmc.summary(one_sum(model, rows, epsilon, clip, seed, m=1_500), level=LEVEL)
+                halves.append((found["upper"] - found["lower"]) / 2.0)
+                hits.append((found["lower"] <= theta) & (theta <= found["upper"]))
+            cells.append(f"{np.median(halves):.2g} ({100.0 * np.mean(hits):.0f} %)")
+        rows_of_table.append(cells)
+    table(["prior_sd", *map(str, epsilons)], rows_of_table)
+
+
 def polynomial(sets: int) -> None:
     """Print the error of the polynomial: distance to the MLE of noisy statistics with hardly any noise."""
     print("\nError of the polynomial, rms, in standard errors (and as it is)\n")
@@ -124,5 +145,8 @@ def polynomial_error(model: Any, kind: str, n: int, seed: int) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    readme(seeds=20)
-    polynomial(sets=3)
+    if sys.argv[1:] == ["--priors"]:
+        priors(sets=40)
+    else:
+        readme(seeds=20)
+        polynomial(sets=3)
