@@ -43,7 +43,7 @@ figures: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## every figure of a study, from
 tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about an hour for the thesis: results/<study>/tuned.yaml
 	.venv/bin/python workflow/run.py --tune --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
-smoke: ## a small study from data to figures, 43 CPU-seconds
+smoke: ## a small study from data to figures
 	$(MAKE) figures STUDY=smoke
 
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
