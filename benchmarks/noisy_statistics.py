@@ -1,12 +1,11 @@
 """Measure one noisy sum: tables of docs/reference/algorithms/noisy-statistics.md, beside `noisy_grid.py`.
 
-    python benchmarks/noisy_statistics.py [--priors]
+    python benchmarks/noisy_statistics.py
 
-Simulated rows; estimates are means of the second half of the draws. Five minutes on one core; `--priors`, for
-the table of prior_sd in docs/how-to/python.md alone, as long.
+Simulated rows; estimates are means of the second half of the draws. The last table is that of `prior_sd` in
+docs/how-to/python.md. Ten minutes on one core.
 """
 
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +103,7 @@ def readme(seeds: int) -> None:
 def priors(sets: int) -> None:
     """Print half widths and coverage of 90 % intervals of a logistic regression by `prior_sd` and ε."""
     theta, epsilons = np.array([0.2, 0.5, -0.5]), (0.1, 0.2, 0.5, 1.0)
+    print(f"\nHalf a {100 * LEVEL:.0f} % interval, and coverage, by prior_sd and ε; {sets} data sets\n")
     rows_of_table = []
     for sd in (1.0, 10.0):
         model = dpmc.LogisticRegression("y", names(3), prior_sd=sd, true_theta=theta)
@@ -145,8 +145,6 @@ def polynomial_error(model: Any, kind: str, n: int, seed: int) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--priors"]:
-        priors(sets=40)
-    else:
-        readme(seeds=20)
-        polynomial(sets=3)
+    readme(seeds=20)
+    polynomial(sets=3)
+    priors(sets=40)
