@@ -58,9 +58,9 @@ def sample(
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
 
     All chains of a call share one budget: at most `epsilon` is spent. Each further call on the same data
-    that differs in anything has independent noise and spends its ε again; an equal call returns the same
-    chains. Chains are reproducible, so a guess of the rows can be checked: they are for research, not for
-    release.
+    that differs in more than `thin` and `progress` has independent noise and spends its ε again; an equal
+    call returns the same chains. Chains are reproducible, so a guess of the rows can be checked: they are
+    for research, not for release.
 
     Parameters
     ----------

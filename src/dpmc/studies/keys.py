@@ -132,9 +132,11 @@ class ModelSpec(Keys):
     start: Literal["perturbed", "true"] = key(
         "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed"
     )
-    settings_of: Text = key("model whose hyperparameters are used; default: the label", "")
+    settings_of: Text = key("model whose hyperparameters are used if this label has none in the file", "")
     epsilons: Epsilons = key("ε of the cells")
-    tuning_epsilon: Epsilon = key("ε of trials on tuning data; not needed with `tuning: {mode: none}`", "")
+    tuning_epsilon: Epsilon = key(
+        "ε of trials on tuning data; not needed with `tuning: {mode: none}` and no `methods` there", ""
+    )
     iterations: Count | None = key("iterations of each chain, unless the method has its own number", None)
     thin: Count = key("keep every `thin`-th draw, unless the method has its own number", 1)
 
@@ -145,7 +147,9 @@ class MethodSpec(Keys):
     from_study: Text = key("another study that runs this method; its cells are reused and none is run", "")
     algorithm: Text = key("algorithm; default: the label", "")
     accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
-    settings_of: Text = key("method whose hyperparameters are used; default: the algorithm", "")
+    settings_of: Text = key(
+        "method whose hyperparameters are used if this label has none; default: the algorithm", ""
+    )
     hyperparameters: Which | None = key("files of hyperparameters; default: the study's", None)
     options: dict[str, Any] = key("override hyperparameters, e.g. `reuse_gradients: true`", {})
     iterations: Count | None = key(
