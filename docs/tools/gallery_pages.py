@@ -20,11 +20,6 @@ ROWS = {
     "claims": "a case of a claim: verdict, its number and the number asked for",
     "tuned_table": "a cell before tuning and tuned: iterations, MMD, acceptance, clipping, difference",
 }
-#: page -> what made it, of a gallery without a commit
-OLDER = {
-    "figures": "drawn by an earlier version, whose marks may differ from the captions",
-    "claims": "decided by an earlier version, whose claims and tests may differ from the present ones",
-}
 INTRODUCTIONS = {
     "figures": (
         "All figures",
@@ -65,11 +60,10 @@ def sections(page: str, study: Study) -> list[str]:
     return [part for part in (*parts, links) if part]
 
 
-def made_by(page: str, study: Study) -> str:
+def made_by(study: Study) -> str:
     """Return the command that makes what a page shows of a study, and the commit at which it was made."""
-    stamp = GALLERY / study.name / "commit.txt"
-    commit = f"made at commit {stamp.read_text().strip()}" if stamp.is_file() else OLDER[page]
-    return f"`make figures STUDY={study.name}`, {commit}"
+    commit = (GALLERY / study.name / "commit.txt").read_text().strip()
+    return f"`make figures STUDY={study.name}`, made at commit {commit}"
 
 
 def figure(study: Study, name: str) -> list[str]:
@@ -91,7 +85,7 @@ def text(page: str) -> str:
         parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
     for study in studies():
         if found := sections(page, study):
-            command = [] if page == "tables" else [made_by(page, study)]
+            command = [] if page == "tables" else [made_by(study)]
             parts += [f"## {study.title}", *command, *found]
     return "\n\n".join(parts) + "\n"
 

@@ -217,7 +217,7 @@ def single_runs(given: Given) -> Figure:
             axes.plot(*draws[:, :2].T, **DOT, color=style.mixed(look.colour, "#000000", 0.2), zorder=3)
         above = [style.model_name(study, cell[0], how.titles), look.title] if several else [look.title, run]
         says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
-        axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=7.5)
+        axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=7.0)
         axes.set_box_aspect(1.0)
         axes.locator_params(nbins=12 // columns)  # as their numbers have room
     figure.supxlabel("θ₁")
