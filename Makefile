@@ -53,7 +53,8 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tab
 	for study in $(STUDY); do \
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
-	        $$(ls figures/$$study/*.md figures/$$study/*.csv results/$$study/tuned_table.csv 2> /dev/null) docs/gallery/$$study/; \
+	        $$(ls figures/$$study/*.md figures/$$study/*.csv results/$$study/*table.csv 2> /dev/null) docs/gallery/$$study/; \
+	    [ $$study != thesis ] || cp results/thesis/published_comparison.csv docs/gallery/thesis/; \
 	    git rev-parse --short HEAD > docs/gallery/$$study/commit.txt; done
 	.venv/bin/python docs/tools/gallery_pages.py
 

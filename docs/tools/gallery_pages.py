@@ -18,6 +18,8 @@ ROWS = {
     "iterations": "a cell and an accountant: iterations that it allows, and those run",
     "run-times": "a sampling job: its chains and iterations, seconds and memory",
     "claims": "a case of a claim: verdict, its number and the number asked for",
+    "published_comparison": "a published median, ours, and z, their difference in standard errors",
+    "table": "a cell by the thesis's and by tight accounting: iterations, ε spent, MMD, differences",
     "tuned_table": "a cell before tuning and tuned: iterations, MMD, acceptance, clipping, difference",
 }
 INTRODUCTIONS = {
@@ -29,7 +31,7 @@ INTRODUCTIONS = {
     ),
     "tables": (
         "All tables",
-        "Models, hyperparameters, iterations and run times of each study, and what tuning changed, as `make "
+        "Models, hyperparameters, iterations and run times of each study, and comparisons of cells, as `make "
         "figures` wrote them: CSV files, whose rows are as follows.",
     ),
     "claims": (
