@@ -9,7 +9,7 @@ from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import is_table, stem
 from dpmc.common.shipped import shipped
-from dpmc.common.values import MOST, shown
+from dpmc.common.values import MOST, MOST_STARTS, shown
 from dpmc.models import MODELS, definition
 from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
@@ -208,8 +208,12 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
 def _check_cells(study: Study) -> None:
     """Raise DpmcError for a cell without a limit of iterations, an invalid δ, or wrong hyperparameters.
 
-    Missing hyperparameters are allowed: they may be given on the command line.
+    And for more chains than a data set may hold start points. Missing hyperparameters are allowed: they may
+    be given on the command line.
     """
+    if study.seeds * study.chains > MOST_STARTS:
+        rule = f"must be at most {MOST_STARTS // study.chains} with {study.chains} chains a run"
+        study.document.refuse("seeds", rule=f"{study.seeds} {rule}")
     for model, method, epsilon in study.cells():
         # Neither ε = inf nor ε per iteration is a budget that ends a chain.
         if study.iterations(model, method) is None and (epsilon == "inf" or study.epsilon_kind != "total"):
