@@ -40,7 +40,7 @@ cluster: $(CLUSTER) ## what a cluster needs besides: Snakemake's plugins for Slu
 figures: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## every figure of a study, from scratch or from where a run was stopped
 	.venv/bin/python workflow/run.py --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
-tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search, about an hour for the thesis: results/<study>/tuned.yaml
+tune: $(PROJECT) $(if $(PROFILE),$(CLUSTER)) ## hyperparameters of a study by search: results/<study>/tuned.yaml
 	.venv/bin/python workflow/run.py --tune --cores $(CORES) $(if $(PROFILE),--profile $(PROFILE)) $(STUDY)
 
 smoke: ## a small study from data to figures
@@ -54,7 +54,7 @@ gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tab
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
 	        $$(ls figures/$$study/*.md figures/$$study/*.csv results/$$study/*table.csv 2> /dev/null) docs/gallery/$$study/; \
-	    [ $$study != thesis ] || cp results/thesis/published_comparison.csv docs/gallery/thesis/; \
+	    [ ! -f figures/$$study/z-scores.png ] || cp results/$$study/published_comparison.csv docs/gallery/$$study/; \
 	    git rev-parse --short HEAD > docs/gallery/$$study/commit.txt; done
 	.venv/bin/python docs/tools/gallery_pages.py
 

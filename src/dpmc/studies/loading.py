@@ -206,10 +206,10 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
 
 
 def _check_cells(study: Study) -> None:
-    """Raise DpmcError for a cell without a limit of iterations, an invalid δ, or wrong hyperparameters.
+    """Raise DpmcError for too many chains, cells without an end, an invalid δ, or wrong hyperparameters.
 
-    And for more chains than a data set may hold start points. Missing hyperparameters are allowed: they may
-    be given on the command line.
+    A data set holds a start point for each chain, `MOST_STARTS` at most. Missing hyperparameters are allowed:
+    they may be given on the command line.
     """
     if study.seeds * study.chains > MOST_STARTS:
         rule = f"must be at most {MOST_STARTS // study.chains} with {study.chains} chains a run"
