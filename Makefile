@@ -49,11 +49,12 @@ smoke: ## a small study from data to figures
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
 	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
 
-gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tables, what tuning changed; pages in docs/results
+gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tables, settings found by search; pages in docs/results
 	for study in $(STUDY); do \
 	    mkdir -p docs/gallery/$$study && cp $$(find figures/$$study -name '*.png' \
 	        -not -path '*/search/*' -o -name lessons.png) \
-	        $$(ls figures/$$study/*.md figures/$$study/*.csv results/$$study/*table.csv 2> /dev/null) docs/gallery/$$study/; \
+	        $$(ls figures/$$study/*.md figures/$$study/*.csv results/$$study/*table.csv \
+	        results/$$study/tuned.yaml 2> /dev/null) docs/gallery/$$study/; \
 	    [ ! -f figures/$$study/z-scores.png ] || cp results/$$study/published_comparison.csv docs/gallery/$$study/; \
 	    git rev-parse --short HEAD > docs/gallery/$$study/commit.txt; done
 	.venv/bin/python docs/tools/gallery_pages.py

@@ -35,7 +35,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
                 yield f"{picture}: was drawn from other results"
         except DpmcError as error:
             yield f"{picture}: {error}"
-    for text in sorted(file for ending in ("md", "csv") for file in gallery.glob(f"*.{ending}")):
+    for text in sorted(file for ending in ("md", "csv", "yaml") for file in gallery.glob(f"*.{ending}")):
         folders = (Path("figures") / study.name, RESULTS / study.name)
         made = next((folder / text.name for folder in folders if (folder / text.name).is_file()), None)
         if made is None or made.read_bytes() != text.read_bytes():
