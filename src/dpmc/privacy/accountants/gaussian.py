@@ -6,7 +6,7 @@ The loss of a composition is N(mu, 2 mu) with mu the sum of 1/(2 s^2) (Theorems 
 This is Gaussian differential privacy with parameter sqrt(2 mu). Since y^2 = x^2 + epsilon,
     delta(epsilon) = e^(-x^2) [erfcx(x) - erfcx(y)] / 2,  erfcx(t) = e^(t^2) erfc(t),
 in which nothing overflows. If the two erfcx are close, they cancel: `_log_fall_of_erfcx` then integrates.
-Zero-concentrated DP has the bound delta = exp(-(epsilon - mu)^2 / (4 mu)) (Theorems 3.1, 4.2).
+For epsilon > mu zero-concentrated DP has delta = exp(-(epsilon - mu)^2 / (4 mu)) (Theorems 3.1, 4.2).
 """
 
 import math
