@@ -77,7 +77,7 @@ def sample(
         Budget ε of all chains together; "inf" for algorithms without privacy, with `iterations`.
     delta
         Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
-        0.1/n, as in the studies. n is public.
+        0.1/n, as in the thesis. n is public.
     hyperparameters
         Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, that of `dpmc.recommend` if it
         names this algorithm, or the path of a YAML file with one of the first two. They must not depend on
@@ -276,8 +276,8 @@ def tune(
     Raises
     ------
     DpmcError
-        If the rows may be private: hyperparameters chosen on private rows reveal information about them that
-        no epsilon covers.
+        If the rows may be private, since hyperparameters chosen on private rows reveal information about them
+        that no epsilon covers; if nothing can be searched, no setting is feasible, or an argument is wrong.
     """
     from tempfile import TemporaryDirectory
 

@@ -204,7 +204,7 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Random numbers of one iteration other than privacy noise."""
+    """Random numbers of one iteration, without those of mechanisms: noise, and the choice of rows."""
 
     normal: Array  # (chains, `Needs.normals`)
     uniform: Array  # (chains, `Needs.uniforms`)

@@ -79,7 +79,7 @@ def release(
         `check_rows` refuses, counts as 0 in every sum. Nothing says that there is one.
     n
         Number of rows, known without looking at them: the first n count, and those that lack count as 0.
-        None: n is the number of rows in `data`, or of lines in its file.
+        None: n is the number of rows in `data`, in a CSV file that of lines below the names.
     epsilon, delta
         Budget of all chains together, taken from the ledger as a whole and never returned. δ is below 1/n;
         default 0.1/n. A small part of δ pays for noise that is discrete.

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit every BLAS library to one thread; for `with`, or as a decorator.
+    """Limit the BLAS libraries loaded so far, and SciPy's, to one thread; for `with`, or as a decorator.
 
     Results of commands typed by hand are then bit-identical to those of the pipeline's jobs.
     """

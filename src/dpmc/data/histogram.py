@@ -36,7 +36,8 @@ def bin_counts(draws: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
 def symmetric_kl_of_counts(counts: np.ndarray, truth: np.ndarray) -> float:
     """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal bins, in nats.
 
-    Without draws on the grid every bin has the floor, which gives nearly the greatest possible value.
+    Without draws on the grid every bin has the floor. Draws that are all in one bin which is empty in the
+    other histogram are farther, about twice.
     """
     p, q = _probabilities(counts), _probabilities(truth)
     return float(0.5 * np.sum((p - q) * np.log(p / q)))

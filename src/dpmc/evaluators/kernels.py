@@ -142,7 +142,7 @@ def sorted_sum(ordered, prefix, median, q, alpha, gamma, bound):
 def sorted_prefix(ordered: np.ndarray, median: np.ndarray) -> np.ndarray:
     """Return sums (k, n + 1) of ordered (k, n) − median from the middle outwards, negative below it.
 
-    The sum of a range then has no rounding errors of rows outside it, such as one huge row that is always
+    The sum of a range then has no rounding errors of rows farther out, such as one huge row that is always
     clipped. Extended precision keeps errors from growing with n.
     """
     k, n = ordered.shape

@@ -488,7 +488,7 @@ class LogisticRegression(RegressionSummaries, LogisticForm, GeneralizedLinearMod
 
     @property
     def lossless_clip(self) -> float | None:
-        """Return the clip bound, nats per unit distance, that clips no log ratio; None without `norm`."""
+        """Return the clip bound, nats per unit distance, that only rounding exceeds; None without `norm`."""
         return None if self._norm is None else float(np.hypot(self._norm, float(self._intercept)))
 
     def check_rows(self, rows: np.ndarray) -> None:

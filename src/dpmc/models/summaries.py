@@ -131,7 +131,11 @@ class RegressionSummaries:
         return log_normal(*self.law(theta, noisy))
 
     def predictors(self, noisy: NoisySum) -> Predictors:
-        """Return the moments of z; negative eigenvalues of its covariance, due to noise, are set to 0."""
+        """Return the moments of z.
+
+        Noise can make eigenvalues of the covariance negative: they are raised to `LEAST_VARIANCE` times the
+        largest one.
+        """
         p = self._size
         i, j = _products(p)
         second = np.ones((len(noisy.total), p, p))

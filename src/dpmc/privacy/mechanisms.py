@@ -183,12 +183,13 @@ class PrivateData:
         rule: FastRule,
         log_uniform: np.ndarray,
     ) -> np.ndarray:
-        """Test of TunaMH or DP-Fast MH: accept bits (chains,), the only result that depends on the rows.
+        """Return accept bits (chains,) of the tests of TunaMH or DP-Fast MH.
 
         `prior_ratio` = ln p(θ') − ln p(θ), `log_uniform` = ln u, both (chains,). `tests` records the number
         of rows used, whether noise was drawn and whether all rows were used. These are functions of θ, θ' and
-        the number of rows drawn, hence public if the rule's constants are (`rule.clip` < ∞). A proposal that
-        has diverged or has prior density 0 is rejected without reading rows.
+        the number of rows drawn, hence public if the rule's constants are (`rule.clip` < ∞); otherwise these
+        depend on the rows. Numbers of rows clipped, which are private, are added up. A proposal that has
+        diverged or has prior density 0 is rejected without reading rows.
         """
         assert self._bounded_rows is not None
         test = FastTest(self._evaluator, self._bounded_rows, self._temperature, rule, self._noise)

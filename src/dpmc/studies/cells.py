@@ -67,8 +67,8 @@ def problem_of(
     """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
 
     Rows are in the file `rows`, in a table `file`, or in that of the study. It has at least as many
-    `starts` as the study needs. `exact`: with the exact posterior, which must not be computed from private
-    rows before they are sampled. Raises DpmcError for a file with another model or number of rows than the
+    `starts` as the study needs. `exact`: with the exact posterior, for evaluation; that of private rows is as
+    private as they are. Raises DpmcError for a file with another model or number of rows than the
     study's.
     """
     from dpmc.data import datasets  # slow to import, and needed only here

@@ -12,8 +12,8 @@ Delta is computed in two steps. Both err upwards only (proofs: docs/explanation/
 2. `delta` tilts masses by e^(s L), s near the saddle point, so that the sum is centred at epsilon. It
    composes them as Fourier series over a window and pairs them with (1 - e^(epsilon - L))_+. Mass that
    wraps around the window adds to delta. Mass above the window is bounded by Chernoff's inequality and
-   added, as is a bound on rounding errors. Tilting makes these terms small *relative to delta*, however
-   small delta is.
+   added, as is a bound on rounding errors. Tilting makes these terms small *relative to delta*, unless
+   the window at full tilt is too long (`_tilt_and_window`).
 """
 
 import math

@@ -103,9 +103,10 @@ def verdict(cases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def wrong_by_chance(claim: Mapping[str, Any], table: Table) -> float:
-    """Return the probability that a difference below some standard errors is not, though there is none.
+    """Return the probability that a claim of equal medians fails by chance though they are equal.
 
-    0 for a claim without. Differences are taken as normal and as independent between cases and budgets.
+    Such a claim asks for differences below some standard errors; 0 for any other. Differences are taken as
+    normal and as independent between cases and budgets.
     """
     passes = 1.0
     for entry in claim.get("cases", ()):

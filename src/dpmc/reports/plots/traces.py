@@ -121,7 +121,8 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
 def quartiles(table: DataFrame, method: str, epsilon: str | None, metric: str, across: str = "") -> Array:
     """Return a cell's points (4, number): iteration or the median of `across`, and a metric's quartiles.
 
-    At iterations that all runs have, without the first: on a logarithmic axis it would take most of it.
+    At iterations that all runs have, without the first: on a logarithmic axis the part from 1 to 501 would be
+    wider than that from 501 to 200,000.
     """
     cell = table[(table["method"] == method) & (table["epsilon"] == epsilon) & (table["iteration"] > 1)]
     cell = cell[cell["metric"].isin([metric, across])]
