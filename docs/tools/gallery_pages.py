@@ -31,13 +31,13 @@ INTRODUCTIONS = {
     ),
     "tables": (
         "All tables",
-        "Models, hyperparameters, iterations and run times of the studies, and comparisons of cells, as `make "
-        "figures` wrote them: CSV files, whose rows are as follows.",
+        "Models, hyperparameters, iterations and run times of the studies, and comparisons of cells, as "
+        "`make figures` wrote them: CSV files, whose rows are as follows.",
     ),
     "claims": (
         "All claims",
-        "The sentences of the sources that we test, each with its verdict. The sentences and the "
-        "tests are data in `src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
+        "The sentences of the sources that we test, each with its verdict. The sentences and the tests "
+        "are data in `src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
     ),
 }
 
