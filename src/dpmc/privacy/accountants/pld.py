@@ -89,8 +89,8 @@ class Discretised:
 def discretised(profile: Profile, step: float) -> Discretised:
     """Return one release on the grid: mass between grid points is split between them, keeping P and Q mass.
 
-    Masses at positive losses l come from the tails, those at -l are e^-l times as large, and the rest
-    is at 0. So no nearly equal numbers are subtracted.
+    Masses at positive losses l are differences of tails, those at -l are e^-l times as large, and the rest
+    is at 0.
     """
     index = _grid(max(2, math.ceil(_largest_loss(profile) / step)))
     losses: Array = step * index.astype(np.float64)
