@@ -194,6 +194,19 @@ def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
             read_rows(source, None if isinstance(source, np.ndarray) else ["x"], persons=Persons("who", 1))
 
 
+def test_the_column_of_persons_is_read_only_if_it_is_named(tmp_path: Path) -> None:
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    numbers = PEOPLE.assign(who=[1, 2, 1, 1, 3, 2])
+    for source in (PEOPLE, numbers, tmp_path / "people.csv"):
+        assert read_rows(source, persons=Persons("who", 1)).tolist() == [[1.0], [2.0], [5.0]]
+        with pytest.raises(DpmcError, match="has no column besides who"):
+            table = source if isinstance(source, Path) else source[["who"]]
+            if isinstance(source, Path):
+                PEOPLE[["who"]].to_csv(table, index=False)
+            read_rows(table, persons=Persons("who", 1))
+    assert read_rows(numbers, ["who", "x"], persons=Persons("who", 1))[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
 def test_lines_of_errors_are_those_of_the_file_also_after_rows_were_dropped(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("who,x\na,1\na,2\nb,oops\n")
     with pytest.raises(DpmcError, match="line 4: column x: 'oops' is not a number"):

@@ -43,11 +43,11 @@ def read_rows(
     source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
         one dimension shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or
         .xlsx file (needs openpyxl; its first sheet).
-    columns : names of the columns to read, in this order; None: all. Other columns may hold anything. If the
-        table has no names, these are the names of its columns, which must be as many.
+    columns : names of the columns to read, in this order; None: all but that of `persons`. Other columns may
+        hold anything. If the table has no names, these are the names of its columns, which must be as many.
     coding : public levels of categories and fills of missing values, in tables with names; without names
         a category is the place of its level.
-    persons : drops rows beyond the first of each person.
+    persons : drops rows beyond the first `most` of each person.
 
     Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
     """
@@ -80,8 +80,17 @@ class Reading(NamedTuple):
     coding: Coding
     persons: Persons | None
 
+    def chosen(self, names: list[str], width: int, where: str) -> dict[int, str]:
+        """Return the indices of the columns to read; if none are named, without that of persons."""
+        places = chosen_columns(names, width, self.columns, where)
+        if self.columns is None and self.persons is not None and names:
+            places = {i: name for i, name in places.items() if name != self.persons.column}
+            if not places:
+                raise DpmcError(f"{where}: has no column besides {self.persons.column}")
+        return places
+
     def kept(self, table: "DataFrame", names: list[str], where: str, form: str = ROW) -> "DataFrame":
-        """Return the table, columns numbered, without rows beyond the first of each person."""
+        """Return the table, columns numbered, without rows beyond the first `most` of each person."""
         if self.persons is None:
             return table
         (place,) = chosen_columns(names, table.shape[1], [self.persons.column], where) if names else (None,)
@@ -133,7 +142,7 @@ def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
     names = list(map(str, table.columns)) if named else []
-    chosen = chosen_columns(names, table.shape[1], how.columns, where)
+    chosen = how.chosen(names, table.shape[1], where)
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     table = how.kept(table.reset_index(drop=True), names, where)
@@ -191,7 +200,7 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
     if width == 1 and (";" in first[0] or "\t" in first[0]):
         raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
     header = first if _is_header(first, path) else []
-    places = chosen_columns(header, width, how.columns, str(path))
+    places = how.chosen(header, width, str(path))
     chosen = list(places)
     table.index += 1  # lines, for messages
     table = how.kept(table.iloc[1 if header else 0 :], header, str(path), LINE).iloc[:, chosen]

@@ -192,13 +192,13 @@ class OwnModel(_Reported):
         return hasattr(self._own, method)
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """Return ln p(θ) (...) of θ (..., d); 0 if the model has no prior, −∞ where θ has diverged."""
+        """Return ln p(θ) (...) of θ (..., d); 0 if the model has no prior, else −∞ where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape[:-1])
         return self._at_each("log_prior", theta, np.full(theta.shape[:-1], -np.inf))
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
+        """Return ∇ ln p(θ) (..., d); 0 if the model has no prior, else NaN where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape)
         return self._at_each("log_prior_gradient", theta, np.full(theta.shape, np.nan))

@@ -96,8 +96,9 @@ def discretised(profile: Profile, step: float) -> Discretised:
     losses: Array = step * index.astype(np.float64)
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
-    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. The largest
-    # rounding error of the difference is added: P mass further right raises the whole curve.
+    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. The
+    # rounding error of the difference, without that of the tails, is added: P mass further right raises the
+    # whole curve.
     lost = 2.0**-51 * upper[:-1]
     to_right = np.clip((in_p - in_q + lost) / -np.expm1(-np.diff(losses)), 0.0, in_p)
     last = float(lower[-1]) * math.exp(float(losses[-1]))
