@@ -194,6 +194,23 @@ def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
             read_rows(source, None if isinstance(source, np.ndarray) else ["x"], persons=Persons("who", 1))
 
 
+def test_a_person_is_one_person_whatever_blanks_stand_beside_the_name(tmp_path: Path) -> None:
+    table = pandas.DataFrame({"who": ["a", "a ", " b", "b"], "x": [1.0, 2.0, 3.0, 4.0]})
+    table.to_csv(tmp_path / "people.csv", index=False)
+    for source in (table, tmp_path / "people.csv"):
+        assert read_rows(source, ["x"], persons=Persons("who", 1))[:, 0].tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("word", ["NA", "nan", "None", "unknown", " ", ""])
+def test_a_word_for_a_missing_value_is_no_person(word: str, tmp_path: Path) -> None:
+    """Its rows may be those of others who have rows under their own names."""
+    table = pandas.DataFrame({"who": ["a", word, word], "x": [1.0, 2.0, 3.0]})
+    table.to_csv(tmp_path / "people.csv", index=False)
+    for source, place in ((table, "row 1, "), (tmp_path / "people.csv", "line 3: ")):
+        with pytest.raises(DpmcError, match=f"{place}column who: says not whose the row is"):
+            read_rows(source, ["x"], persons=Persons("who", 1))
+
+
 def test_the_column_of_persons_is_read_only_if_it_is_named(tmp_path: Path) -> None:
     PEOPLE.to_csv(tmp_path / "people.csv", index=False)
     numbers = PEOPLE.assign(who=[1, 2, 1, 1, 3, 2])

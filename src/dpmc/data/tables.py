@@ -96,8 +96,10 @@ class Reading(NamedTuple):
         (place,) = chosen_columns(names, table.shape[1], [self.persons.column], where) if names else (None,)
         if place is None:
             raise DpmcError(f"{where}: has no names of columns, so no column {shown(self.persons.column)}")
-        whose = table.iloc[:, place]
-        for row in table.index[whose.isna() | (whose.astype(str).str.strip() == "")][:1]:
+        # Blanks around a text, and a usual word for a missing value, would hide whose the row is.
+        whose = table.iloc[:, place].map(lambda value: value.strip() if isinstance(value, str) else value)
+        unknown = whose.isna() | whose.astype(str).str.fullmatch(rf"(?i:{MISSING.pattern})|")
+        for row in table.index[unknown][:1]:
             raise DpmcError(f"{where}: {form.format(row, self.persons.column)}: says not whose the row is")
         return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
 

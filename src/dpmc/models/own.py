@@ -86,6 +86,8 @@ def _checked(own: object, name: str) -> Definition:
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
+    if "log_prior_gradient" in given and "log_prior" not in given:
+        raise DpmcError(f"{where}: log_prior_gradient: without log_prior the prior is flat; give both")
     for key in ("true_theta", "start"):
         if key in given:
             given[key] = array(given[key], (d,), f"{where}: {key}")
