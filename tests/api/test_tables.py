@@ -194,6 +194,26 @@ def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
             read_rows(source, None if isinstance(source, np.ndarray) else ["x"], persons=Persons("who", 1))
 
 
+def test_numbers_kept_as_objects_are_numbers() -> None:
+    table = pandas.DataFrame({"x": [1, 2.5], "y": [True, False]}, dtype=object)
+    assert read_rows(table).tolist() == [[1.0, 1.0], [2.5, 0.0]]
+    with pytest.raises(DpmcError, match="row 1, column x: is NaN"):
+        read_rows(pandas.DataFrame({"x": [1, None]}, dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (np.ma.masked_array(["a", "b"], mask=[0, 1]), "must be numbers, rows by columns"),
+        (xarray.DataArray(3.0), "has 0 dimensions, must have rows and columns"),
+        (pandas.DataFrame({"who": [[1], [2]], "x": [1.0, 2.0]}), "column who: must be texts or numbers"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_words(source: Any, words: str) -> None:
+    with pytest.raises(DpmcError, match=words):
+        read_rows(source, persons=Persons("who", 1) if isinstance(source, pandas.DataFrame) else None)
+
+
 def test_a_person_is_one_person_whatever_blanks_stand_beside_the_name(tmp_path: Path) -> None:
     table = pandas.DataFrame({"who": ["a", "a ", " b", "b"], "x": [1.0, 2.0, 3.0, 4.0]})
     table.to_csv(tmp_path / "people.csv", index=False)

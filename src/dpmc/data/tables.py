@@ -61,11 +61,11 @@ def read_rows(
     if kind == "xarray":
         source = table_of(source, where)
     elif kind != "pandas":
-        if np.ma.isMaskedArray(source):
-            source = np.ma.filled(source.astype(float), np.nan)
         try:
+            if np.ma.isMaskedArray(source):
+                source = np.ma.filled(source.astype(float), np.nan)
             source = np.asarray(source)
-        except ValueError:  # lists of different lengths
+        except ValueError:  # lists of different lengths, or a masked array of texts
             source = np.asarray(None)
         if source.dtype.kind not in "fiub" or source.ndim not in (1, 2):
             raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
@@ -101,7 +101,10 @@ class Reading(NamedTuple):
         unknown = whose.isna() | whose.astype(str).str.fullmatch(rf"(?i:{MISSING.pattern})|")
         for row in table.index[unknown][:1]:
             raise DpmcError(f"{where}: {form.format(row, self.persons.column)}: says not whose the row is")
-        return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
+        try:
+            return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
+        except TypeError:  # a list, or another value that cannot be looked up
+            raise DpmcError(f"{where}: column {self.persons.column}: must be texts or numbers") from None
 
 
 def _read_file(path: Path, how: Reading) -> np.ndarray:
@@ -135,7 +138,7 @@ def table_of(data: Any, where: str) -> "DataFrame":
         if len(sizes) != 1 or len(next(iter(sizes))) != 1:
             raise DpmcError(f"{where}: must have variables along one and the same dimension, one a column")
         return data.to_dataframe()[list(data.data_vars)]
-    if data.ndim > 2:
+    if data.ndim not in (1, 2):
         raise DpmcError(f"{where}: has {data.ndim} dimensions, must have rows and columns")
     return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
 
@@ -150,7 +153,7 @@ def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
     table = how.kept(table.reset_index(drop=True), names, where)
     parts = []
     for i, label in chosen.items():
-        column = table.iloc[:, i]
+        column = table.iloc[:, i].infer_objects()  # numbers kept as objects
         if names:
             column = translated(column, label, how.coding, where)
         if getattr(column.dtype, "kind", "O") not in "fiub":
