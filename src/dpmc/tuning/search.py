@@ -6,10 +6,11 @@ setting on a log scale; a list of lengths has one factor. Every finished trial i
 the only state of a search: an interrupted search proposes the same settings again and reads their values from
 it.
 
-Settings are run with the same seeds, hence the same random streams, so that their differences are less random
-than their values. The best few and the pinned setting are run again with new seeds, and only those seeds decide.
-Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all on one side of
-the posterior, may move a mean by many standard errors. This is reported, and does not change the choice.
+Settings are run with the same seeds, hence the same random streams, so that their differences are less
+random than their values. The best few and the pinned setting are run again with new seeds, and only those
+seeds decide. Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all
+on one side of the posterior, may move a mean by many standard errors. This is reported, and does not change
+the choice.
 """
 
 import hashlib
