@@ -5,7 +5,8 @@ data does better than the best test between P and Q. The sum of independent loss
 then bounds any adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are
 *symmetric*: L under P and -L under Q have the same law, so the positive losses determine the pair.
 
-Delta is computed in two steps. Both err upwards only (proofs: docs/explanation/accounting.md):
+Delta is computed in two steps. Both err upwards, but for the rounding of tails, measured as below 5e-9 of
+delta for multipliers up to 1e4 (proofs and measurements: docs/explanation/accounting.md):
 
 1. `discretised` moves the mass between two grid points to these two, keeping its mass under P and under
    Q. This spreads the likelihood ratios and can only help a test.
