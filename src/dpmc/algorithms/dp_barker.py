@@ -19,9 +19,9 @@ from dpmc.privacy.events import BarkerRelease
 class DPBarker(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if λ + N(0, 2 − s²) + ln p(θ') − ln p(θ) + V > 0.
 
-    λ is the log ratio of a batch of b rows without replacement and s² its variance. Batch noise and
-    N(0, 2 − s²) together have variance 2. Adding the correction V, which is independent of the rows, gives
-    approximately Logistic(0, 1) noise: Barker's test. One release per iteration.
+    λ is the log ratio of a batch of b rows without replacement and s² estimates its variance. Batch noise and
+    N(0, 2 − s²) together have variance 2, up to about s²(b/n − 1/b). Adding V, a correction independent of
+    the rows, gives approximately Logistic(0, 1) noise: Barker's test. One release per iteration.
     """
 
     batch_size: int = whole("rows b of a batch")

@@ -30,7 +30,8 @@ def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
         for persons with equally many of them.
     delta
         None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all releases
-        together at this δ, which is smaller, for releases with Gaussian noise on all rows.
+        together at this δ, for releases with Gaussian noise on all rows. At the sum of the runs' δ it is
+        smaller than the sum of their ε.
 
     Raises
     ------
