@@ -91,6 +91,11 @@ def test_files_that_are_refused(tmp_path: Path, name: str, words: str) -> None:
         read_rows(tmp_path / name)
 
 
+def test_columns_are_counted_in_a_line_whatever_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(b"1,2\r" * 10_001)
+    assert read_rows(tmp_path / "rows.csv").shape == (10_001, 2)
+
+
 @pytest.mark.parametrize("text", ["\ufeffx\n1\n2\n", '"x"\n 1\n2 \r\n', "1\n2", "1\r2\r"])
 def test_correct_files_are_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rows.csv"
@@ -135,6 +140,7 @@ def test_a_row_without_a_value_is_refused_wherever_it_is(tmp_path: Path, value: 
         ("x,y\n1,2\nNA,4\n", "line 3: column x: 'NA' is not a number"),
         ("1\n2\x0c3\n", "line 2"),
         ("1\n" + "9" * 200_000 + "\n", "line 2: "),
+        ("1," * 10_000 + "1\n", "line 1: has 10001 columns, at most 10000 are read"),
         ('1\n"2\n"\n3\n', "line 2: is not CSV (a quoted line break; every row must be one line)"),
         ('x,note\n1,"a\nb"\n2,c\n', "line 2: is not CSV (a quoted line break"),
         (b"\xff\xfe1\0\n\0", "UTF-8"),

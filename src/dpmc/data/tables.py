@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+MOST_COLUMNS = 10_000  #: of a CSV file: pandas needs half a millisecond for each, however few rows there are
+
+
 class Persons(NamedTuple):
     """The column that says whose a row is; of each person the first `most` rows of the table are kept.
 
@@ -187,6 +190,8 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
     if not text.strip():
         raise DpmcError(f"{path}: holds no rows")
+    if (width := re.split("[\r\n]", text, maxsplit=1)[0].count(",") + 1) > MOST_COLUMNS:
+        raise DpmcError(f"{path}: line 1: has {width} columns, at most {MOST_COLUMNS} are read")
     as_it_is: dict[str, Any] = {"header": None, "dtype": str, "na_filter": False, "skip_blank_lines": False}
     try:
         table = pandas.read_csv(io.StringIO(text), skipinitialspace=True, **as_it_is)
