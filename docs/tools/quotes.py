@@ -75,7 +75,7 @@ class Missing(DpmcError):
 def read_table(folder: Path, name: str) -> pd.DataFrame:
     """Return a table of a study's results, all columns text."""
     path = folder / TABLES[name][0]
-    if name == "searches":  # of this run of `make tune`, else those of the gallery, else those that studies use
+    if name == "searches":  # of a run of `make tune`, else of the gallery, else those that studies use
         config = load_study(folder.name).path.parent.parent
         gallery = config.parent / "docs/gallery" / folder.name / "tuned.yaml"
         settings = config / "hyperparameters" / f"{folder.name}.tuned.yaml"
