@@ -207,17 +207,17 @@ class OwnModel(_Reported):
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""
-        return self._needed("log_likelihood_gradient")(theta, rows)
+        return self.needed("log_likelihood_gradient")(theta, rows)
 
     def _at_each(self, key: str, theta: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Put the results of a method of one position into `values`, where θ (..., d) has not diverged."""
-        method, where = self._needed(key), f"model: {name_of(self)}: {key}"
+        method, where = self.needed(key), f"model: {name_of(self)}: {key}"
         for index in np.ndindex(theta.shape[:-1]):
             if not has_diverged(theta[index]):
                 values[index] = real_array(method(theta[index]), np.shape(values[index]), where)
         return values
 
-    def _needed(self, key: str) -> Callable[..., np.ndarray]:
+    def needed(self, key: str) -> Callable[..., np.ndarray]:
         """Return a method of the user's class; raise DpmcError if it has none."""
         if not self.offers(key):
             raise DpmcError(f"model: {name_of(self)} has no {key}; this algorithm needs it")
