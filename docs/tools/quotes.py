@@ -75,9 +75,11 @@ class Missing(DpmcError):
 def read_table(folder: Path, name: str) -> pd.DataFrame:
     """Return a table of a study's results, all columns text."""
     path = folder / TABLES[name][0]
-    if name == "searches":  # of this run of `make tune`, else those that are committed
-        settings = load_study(folder.name).path.parent.parent / "hyperparameters"
-        path = next((file for file in (path, settings / f"{folder.name}.tuned.yaml") if file.is_file()), path)
+    if name == "searches":  # of a run of `make tune`, else of the gallery, else those that studies use
+        config = load_study(folder.name).path.parent.parent
+        gallery = config.parent / "docs/gallery" / folder.name / "tuned.yaml"
+        settings = config / "hyperparameters" / f"{folder.name}.tuned.yaml"
+        path = next((file for file in (path, gallery, settings) if file.is_file()), path)
     if not path.is_file():
         raise Missing(f"{path} is not there")
     if path.suffix == ".csv":

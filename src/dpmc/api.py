@@ -254,7 +254,7 @@ def tune(
     data
         Number of rows to simulate, equal to that of the private rows; None: the model's `n`. Or public rows,
         as in `dpmc.sample`, with `data_are_public`.
-    epsilon, delta, chains, rows_per_person
+    algorithm, epsilon, delta, chains, rows_per_person
         As they will be in `dpmc.sample`.
     hyperparameters
         Start of the search, which covers a tenth to ten times each value. None: chosen from the scale of the
@@ -267,6 +267,8 @@ def tune(
         Confirm that the given rows are public.
     table
         CSV file of the trials, from which an interrupted search is resumed.
+    progress
+        Show the trials made so far, and warnings, on standard error.
 
     Returns
     -------

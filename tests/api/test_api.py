@@ -1,6 +1,8 @@
 """`dpmc.sample`, `budget`, `tune`, `algorithms`: the same results as the commands, and refusals."""
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -303,3 +305,13 @@ def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior
     assert draws.shape == (1000, 2)
     assert (np.abs(draws.mean(axis=0) - posterior.mean()) < 0.2 * sd).all()
     assert np.allclose(draws.std(axis=0), sd, rtol=0.15)
+
+
+@pytest.mark.parametrize(
+    "name", ["sample", "release", "budget", "recommend", "tune", "summary", "joint_epsilon"]
+)
+def test_docstrings_name_every_argument(name: str) -> None:
+    function = getattr(dpmc, name)
+    _, _, listed = function.__doc__.partition("Parameters\n")
+    missing = [key for key in inspect.signature(function).parameters if not re.search(rf"\b{key}\b", listed)]
+    assert listed and not missing

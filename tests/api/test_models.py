@@ -144,6 +144,7 @@ LIKELIHOOD = Normal().log_likelihood
         (lambda: dpmc.Model(2, len, colour="red"), "Model: 'colour' is unknown; known: columns, parameters"),
         (lambda: draws(dpmc.Model("two", LIKELIHOOD)), "dimension: 'two' must be a whole number"),
         (lambda: draws(dpmc.Model(2, LIKELIHOOD, columns=["a", "a"])), "columns: .* different names"),
+        (lambda: draws(dpmc.Model(2, LIKELIHOOD, log_prior_gradient=np.negative)), "without log_prior"),
         (lambda: draws(dpmc.Model(2, LIKELIHOOD, parameters=["a"])), "parameters: .* 2 different"),
         (lambda: draws(dpmc.Model(2, lambda t, x: 1 / 0)), r"ZeroDivisionError: .*, test_models.py line"),
         (lambda: draws(42), "has no dimension"),

@@ -200,6 +200,56 @@ def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
             read_rows(source, None if isinstance(source, np.ndarray) else ["x"], persons=Persons("who", 1))
 
 
+def test_numbers_kept_as_objects_are_numbers() -> None:
+    table = pandas.DataFrame({"x": [1, 2.5], "y": [True, False]}, dtype=object)
+    assert read_rows(table).tolist() == [[1.0, 1.0], [2.5, 0.0]]
+    with pytest.raises(DpmcError, match="row 1, column x: is NaN"):
+        read_rows(pandas.DataFrame({"x": [1, None]}, dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (np.ma.masked_array(["a", "b"], mask=[0, 1]), "must be numbers, rows by columns"),
+        (xarray.DataArray(3.0), "has 0 dimensions, must have rows and columns"),
+        (pandas.DataFrame({"who": [[1], [2]], "x": [1.0, 2.0]}), "column who: must be texts or numbers"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_words(source: Any, words: str) -> None:
+    with pytest.raises(DpmcError, match=words):
+        read_rows(source, persons=Persons("who", 1) if isinstance(source, pandas.DataFrame) else None)
+
+
+def test_a_person_is_one_person_whatever_blanks_stand_beside_the_name(tmp_path: Path) -> None:
+    table = pandas.DataFrame({"who": ["a", "a ", " b", "b"], "x": [1.0, 2.0, 3.0, 4.0]})
+    table.to_csv(tmp_path / "people.csv", index=False)
+    for source in (table, tmp_path / "people.csv"):
+        assert read_rows(source, ["x"], persons=Persons("who", 1))[:, 0].tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("word", ["NA", "nan", "None", "unknown", " ", ""])
+def test_a_word_for_a_missing_value_is_no_person(word: str, tmp_path: Path) -> None:
+    """Its rows may be those of others who have rows under their own names."""
+    table = pandas.DataFrame({"who": ["a", word, word], "x": [1.0, 2.0, 3.0]})
+    table.to_csv(tmp_path / "people.csv", index=False)
+    for source, place in ((table, "row 1, "), (tmp_path / "people.csv", "line 3: ")):
+        with pytest.raises(DpmcError, match=f"{place}column who: says not whose the row is"):
+            read_rows(source, ["x"], persons=Persons("who", 1))
+
+
+def test_the_column_of_persons_is_read_only_if_it_is_named(tmp_path: Path) -> None:
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    numbers = PEOPLE.assign(who=[1, 2, 1, 1, 3, 2])
+    for source in (PEOPLE, numbers, tmp_path / "people.csv"):
+        assert read_rows(source, persons=Persons("who", 1)).tolist() == [[1.0], [2.0], [5.0]]
+        with pytest.raises(DpmcError, match="has no column besides who"):
+            table = source if isinstance(source, Path) else source[["who"]]
+            if isinstance(source, Path):
+                PEOPLE[["who"]].to_csv(table, index=False)
+            read_rows(table, persons=Persons("who", 1))
+    assert read_rows(numbers, ["who", "x"], persons=Persons("who", 1))[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
 def test_lines_of_errors_are_those_of_the_file_also_after_rows_were_dropped(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("who,x\na,1\na,2\nb,oops\n")
     with pytest.raises(DpmcError, match="line 4: column x: 'oops' is not a number"):

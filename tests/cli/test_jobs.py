@@ -3,14 +3,18 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
+from dpmc.sampling import jobs
 
 MODEL = ("sample", "--study", "smoke", "--model", "circle", "--data", "circle.nc")
 CELL = (*MODEL, "--method", "dp-penalty")
@@ -212,3 +216,24 @@ def test_waiting_files_of_other_settings_are_not_used(folder):
     (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
     run(*job, "--hyperparameters", "own.yaml")
     assert json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])["tau"] == 0.1
+
+
+def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
+    """Several processes wait for the same chains: only one of them is inside at a time."""
+    same: list[Any] = [SimpleNamespace(checkpoint=tmp_path / ".checkpoint-0.npz")]
+    inside, most = [0], [0]
+
+    def one() -> None:
+        for _ in range(3):  # who comes again finds no file, while others wait for the one removed
+            with jobs.alone(same):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.005)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=one) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and not list(tmp_path.glob(".lock-*"))

@@ -8,6 +8,7 @@ from scipy import stats
 
 import dpmc
 from dpmc.base import NoisySum
+from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.summaries import log_normal, noise_covariance
 from kernels.test_noisy_statistics import Rates
 
@@ -35,6 +36,48 @@ def test_moments_of_an_exponential_family_follow_from_its_density() -> None:
     mean, covariance = Rates().moments(theta)
     np.testing.assert_allclose(mean, 3.0 / np.exp(theta), rtol=1e-12)
     np.testing.assert_allclose(covariance[:, 0], 3.0 / np.exp(2.0 * theta), rtol=1e-7)
+
+
+class Squares(ExponentialFamily):
+    """x ~ N(θ_i², 1) in each column, so that the derivatives of the slopes are singular at 0."""
+
+    dimension = 2
+
+    def statistics(self, rows: np.ndarray) -> np.ndarray:
+        return rows
+
+    def slopes(self, theta: np.ndarray) -> np.ndarray:
+        return theta**2
+
+    def offset(self, theta: np.ndarray) -> np.ndarray:
+        return -0.5 * (theta**4).sum(axis=1)
+
+    def gradient_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return 2.0 * theta[:, :, None] * np.eye(2), -2.0 * theta**3
+
+    def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
+        return theta**2 + generator.standard_normal((n, 2))
+
+
+def test_singular_derivatives_of_one_chain_do_not_end_the_others() -> None:
+    theta = np.array([[1.5, 0.7], [0.0, 1.0], [0.3, -2.0]])
+    mean, covariance = Squares().moments(theta)
+    known = [0, 2]
+    np.testing.assert_array_equal(mean[known], Squares().moments(theta[known])[0])
+    np.testing.assert_allclose(mean[known], theta[known] ** 2)
+    np.testing.assert_allclose(covariance[known], [np.eye(2)] * 2, atol=1e-6)
+    sums = NoisySum(np.full((3, 2), 200.0), 100, 1.0, 1.0)
+    assert np.isfinite(Squares().summary_log_likelihood(theta, sums)).tolist() == [True, False, True]
+
+
+def test_a_noisy_sum_can_be_sampled_where_derivatives_are_singular_at_the_origin() -> None:
+    """The search for the mode begins at 0, too."""
+    truth = np.array([1.5, 0.7])
+    rows = Squares().simulate(np.random.default_rng(0), truth, 200)
+    options: dict[str, Any] = {"hyperparameters": {"clip": 5.0}, "iterations": 400, "start": truth}
+    tree = dpmc.sample(Squares(), rows, "noisy-statistics", epsilon=10, progress=False, **options)
+    draws = tree["posterior"]["theta"].values[0, 200:]
+    np.testing.assert_allclose(np.abs(draws).mean(axis=0), truth, atol=0.25)
 
 
 def test_noise_covariance_is_that_of_symmetric_matrices() -> None:

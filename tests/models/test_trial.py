@@ -102,6 +102,11 @@ def test_a_likelihood_that_depends_on_other_rows_is_refused(name: str) -> None:
         sampled(dpmc.Model(2, DEPENDENT[name]), start=[0.0, 0.0])
 
 
+def test_a_missing_gradient_is_named_and_no_advice_on_dummy_rows_given() -> None:
+    with pytest.raises(dpmc.DpmcError, match=r"has no log_likelihood_gradient; this algorithm needs it$"):
+        sampled(dpmc.Model(2, normal), algorithm="dp-hmc", epsilon=500)
+
+
 def test_values_that_are_nowhere_finite_are_refused_and_simulated_rows_are_asked_for() -> None:
     with pytest.raises(dpmc.DpmcError, match=r"hardly a value on dummy rows is finite.*simulate\(generator"):
         sampled(dpmc.Model(2, nowhere_finite))

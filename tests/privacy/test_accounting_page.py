@@ -10,11 +10,13 @@ from scipy.stats import binom, norm
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants.gaussian import log_delta
 from dpmc.privacy.accountants.loss_distribution import LossDistributionAccountant
+from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.accountants.profiles import Amplified, Shift
 from dpmc.privacy.events import FastMetropolisRelease, repeat
+from dpmc.privacy.fast_mh import corrected_release
 from dpmc.privacy.fast_rule import multiplier
 from dpmc.privacy.lattice import price_of
-from privacy.builders import barker, minibatch
+from privacy.builders import barker, gaussian, minibatch
 
 PAGE = " ".join((Path(__file__).parents[2] / "docs/explanation/accounting.md").read_text("utf-8").split())
 
@@ -87,3 +89,22 @@ def test_the_size_of_many_free_bits() -> None:
     mass = binom.pmf(ones, 20_000, share)
     exact = [float(np.sum(mass * np.maximum(0.0, -np.expm1(e - losses)))) for e in (20.665, 20.675)]
     assert exact[0] > 1e-5 > exact[1] and "(20.67)" in PAGE
+
+
+def test_iterations_for_persons_of_ten_rows() -> None:
+    def left(name: str, rows: int) -> int:
+        each = gaussian(30.0) if name == "tight" else minibatch(2.0, 1000, 100_000)
+        return for_persons(accountants.get(name), rows).iterations((), each, 4.0, 1e-6)
+
+    batches, on_all = ((left(name, 10), left(name, 1)) for name in ("wor-pld", "tight"))
+    assert f"leave {batches[0]} of {batches[1]:,} iterations on batches" in PAGE
+    assert f"and {on_all[0]} of {on_all[1]} with Gaussian noise on all rows" in PAGE
+
+
+def test_iterations_are_charged_as_free_tests_on_all_rows() -> None:
+    accountant = accountants.get("fast-mh-pld")
+    events = [corrected_release("test", 0.05, 1e-5, 50_000, 417, count=20_000)]
+    free = [FastMetropolisRelease("bit", 0.05, 0.0, 50_000, count=20_000)]
+    found, alone = (accountant.epsilon(each, 1e-5) for each in (events, free))
+    assert found == pytest.approx(alone, rel=1e-9)
+    assert "for ε = 0.05 and K = 417 the total is that of free tests on all rows" in PAGE

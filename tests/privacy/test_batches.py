@@ -261,6 +261,22 @@ def test_small_deltas_keep_their_digits(target: float) -> None:
     assert target * (1.0 - 1e-9) <= WOR.delta(batch, epsilon) <= target * 1.002
 
 
+@pytest.mark.parametrize("d", [3.0, 0.5, 0.05, 1e-3, 1e-4, 1e-6])
+def test_rounding_never_takes_delta_below_the_exact_curve(d: float) -> None:
+    """At points of the grid, where one release's curve is the exact one, down to 1e-40."""
+    step = pld.grid_step(min(1.0, d), 1.0)
+    part = pld.discretised(Amplified(Shift(d), 1.0), step)
+    for count in (1, 100):
+        width = mpmath.sqrt(count) * mpmath.mpf(d)
+        for place in np.linspace(1, min(10.0 * float(width), 60.0) / step, 12).astype(int):
+            epsilon = float(place * step)
+            with mpmath.workdps(60):
+                upper, lower = (mpmath.ncdf(sign * width / 2 - epsilon / width) for sign in (1, -1))
+                exact = upper - mpmath.exp(epsilon) * lower
+                if exact > 1e-40:
+                    assert pld.delta([(part, count)], epsilon) >= exact
+
+
 @pytest.mark.parametrize(("tau", "q", "count", "epsilon"), [(0.7, 0.01, 828, 4.0), (2.0, 0.02, 300, 3.0)])
 def test_the_replace_pair_against_another_library(tau, q, count, epsilon) -> None:
     import dp_accounting

@@ -312,7 +312,7 @@ def test_the_event_survives_json_and_only_one_accountant_bounds_it() -> None:
 def test_invalid_events_are_refused() -> None:
     right = {"epsilon": 0.1, "noise_multiplier": 1.0, "n": 20, "most_rows": 9, "batch_epsilon": 0.3}
     for wrong, message in (
-        ({"epsilon": -0.1}, "epsilon = -0.1: must be a finite number"),
+        ({"epsilon": -0.1}, "epsilon = -0.1: must be a finite number of at least 0"),
         ({"epsilon": 0, "noise_multiplier": 0}, "both 0"),
         ({"n": 0}, "n = 0"),
         ({"most_rows": 1.5}, "most_rows = 1.5: must be an integer"),

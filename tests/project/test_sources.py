@@ -13,6 +13,7 @@ from dpmc.common.sources import modules, version
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
 from dpmc.studies import (
+    MissingSettings,
     Study,
     build_algorithm,
     chain_settings,
@@ -22,6 +23,7 @@ from dpmc.studies import (
     pinned_hyperparameters,
     source_version,
 )
+from dpmc.studies.cells import accountant_versions
 from dpmc.tuning import search
 from pipeline_copy import ROOT, run
 
@@ -229,10 +231,20 @@ def test_a_corrected_accountant_remakes_exactly_the_chains_it_serves(name, monke
     assert bool(remade) == (name != "zcdp"), "which no preset selects"
 
 
-def own_study(folder: Path, models: dict[str, Any], methods: dict[str, Any]) -> Study:
-    about = {"title": "mine", "delta": "0.1/n", "seeds": 2, "tuning": {"mode": "none"}, "figures": []}
+def own_study(folder: Path, models: dict[str, Any], methods: dict[str, Any], **more: Any) -> Study:
+    about = {"title": "mine", "delta": "0.1/n", "seeds": 2, "tuning": {"mode": "none"}, "figures": [], **more}
     (folder / "mine.yaml").write_text(yaml.safe_dump({**about, "models": models, "methods": methods}))
     return load_study(folder / "mine.yaml")
+
+
+def test_noise_of_an_epsilon_per_iteration_follows_the_tightest_accountant(tmp_path) -> None:
+    """Also while hyperparameters are missing: calibration will ask it."""
+    models = {"circle": {"epsilons": [0.1], "iterations": 5}}
+    methods = {"dp-penalty": {"accountant": "zcdp"}}
+    study = own_study(tmp_path, models, methods, epsilon_kind="per-iteration")
+    with pytest.raises(MissingSettings):
+        pinned_hyperparameters(study, "circle", "dp-penalty")
+    assert {"tight", "zcdp"} <= set(accountant_versions(study, "circle", "dp-penalty"))
 
 
 def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:

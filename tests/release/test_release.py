@@ -22,6 +22,7 @@ from dpmc.data.release_rows import read_release_rows
 from dpmc.models.columns import Coding
 from dpmc.models.fingerprint import public_values
 from dpmc.models.own import given_model
+from dpmc.privacy import data_ledger
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.ledger import BudgetExceeded
 from dpmc.privacy.secure_noise import SecureNoise
@@ -115,6 +116,24 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_an_entry_that_could_not_be_confirmed_is_found_again(
+    make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line is in the file when the disk reports an error: the next call must not pay again."""
+    write = data_ledger._write
+
+    def broken(*arguments: Any) -> None:
+        write(*arguments)
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(data_ledger, "_write", broken)
+        with pytest.raises(dpmc.DpmcError, match="cannot be written"):
+            make(output=tmp_path / "release.nc")
+    tree = make(output=tmp_path / "release.nc")
+    assert DataLedger.open(ledger.path).entries == [json.loads(tree.attrs["data_ledger"])]
+
+
 def test_the_joint_epsilon_of_releases_has_their_prices(make: Any, ledger: DataLedger) -> None:
     trees = [make(), make()]
     joint = dpmc.joint_epsilon(*trees)
@@ -191,11 +210,12 @@ def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) 
     output, inside, most = tmp_path / "release.nc", [0], [0]
 
     def one() -> None:
-        with releases.alone(output):
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-            time.sleep(0.02)
-            inside[0] -= 1
+        for _ in range(3):  # who comes again finds no file, while others wait for the one removed
+            with releases.alone(output):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.005)
+                inside[0] -= 1
 
     threads = [threading.Thread(target=one) for _ in range(8)]
     for thread in threads:

@@ -148,6 +148,9 @@ def test_run_times_of_jobs(tmp_path: Path) -> None:
     (logs / "circle/bad.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(DpmcError, match=r"bad.tsv: not a measurement"):
         table("run-times", results)
+    (logs / "circle/bad.tsv").rename(logs / "stray.tsv")  # in no model's folder
+    with pytest.raises(DpmcError, match=r"stray.tsv: not a measurement"):
+        table("run-times", results)
 
 
 def test_the_command_reports_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ DRIFTS = {"correct": 0.5, "published": 1.0}
 
 @dataclass(frozen=True, kw_only=True)
 class DPSGLD(Langevin):
-    """Move to θ' = θ + (h/2)(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, h), h = η/n; no test.
+    """Move to θ' = θ + (h/2)(∇ ln p(θ) + (n/b) Σ_B clip(T ∇ ln p(x_j|θ))) + N(0, h), h = η/n; no test.
 
     The batch B is b rows drawn without replacement in each iteration. One release per iteration: the sum
     with N(0, 4/h) noise; the step is a function of it. Its sensitivity is 2nC/b, C the clip bound, so its

@@ -15,9 +15,9 @@ from dpmc.base import Draws, Generators, Model, PrivateData, State, has_diverged
 class DPSGNHT(Langevin):
     """Move (θ, p, ξ) by steps of h = η/n from p_0 ~ N(0, I), ξ_0 = A; no acceptance test.
 
-    p' = p − ξhp + h(∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ))) + N(0, 2hA), and then, with the new momentum,
-    θ' = θ + hp' and ξ' = ξ + h(‖p'‖²/d − 1). The thermostat ξ removes the heat of batch noise on average over
-    directions: stiff directions stay too wide if batch noise is large compared with 2A.
+    p' = p − ξhp + h(∇ ln p(θ) + (n/b) Σ_B clip(T ∇ ln p(x_j|θ))) + N(0, 2hA), and then, with the new
+    momentum, θ' = θ + hp' and ξ' = ξ + h(‖p'‖²/d − 1). The thermostat ξ removes the heat of batch noise on
+    average over directions: stiff directions stay too wide if batch noise is large compared with 2A.
 
     The batch B is b rows drawn without replacement in each iteration. One release per iteration: the sum
     with N(0, 2A/h) noise. Its sensitivity is 2nC/b, C the clip bound, so its noise multiplier on the batch is

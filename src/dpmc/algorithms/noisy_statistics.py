@@ -174,8 +174,9 @@ def laplace(target: Target, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the mode (d,) of a log density, the higher found from `start` and from 0, and a root R (d, d).
 
     RRᵀ is the inverse of minus its second derivatives there; directions in which they have no maximum get the
-    largest variance of the others. Derivatives are central differences. Results are rounded, to a millionth
-    of a standard deviation, so that rounding errors of the search do not reach the draws.
+    largest variance of the others. Derivatives are central differences. A search that fails finds its own
+    start. Results are rounded, to a millionth of a standard deviation, so that rounding errors of the search
+    do not reach the draws.
     """
     from scipy.optimize import minimize
 
@@ -202,11 +203,14 @@ def laplace(target: Target, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     options = {"initial_trust_radius": REACH, "gtol": 1e-5, "maxiter": 500}
     origins = [start, np.zeros(d)] if start.any() else [start]
-    found = [
-        minimize(height, origin, jac=slope, hess=curvature, method="trust-exact", options=options)
-        for origin in origins
-    ]
-    mode = min(found, key=lambda one: one.fun).x
+    found = []
+    for origin in origins:
+        try:
+            one = minimize(height, origin, jac=slope, hess=curvature, method="trust-exact", options=options)
+            found.append((one.fun, one.x))
+        except (ArithmeticError, ValueError):  # SciPy's, where a density is so steep that squares overflow
+            found.append((height(origin), origin))
+    mode = min(found, key=lambda one: one[0])[1]
     values, vectors = np.linalg.eigh(curvature(mode))
     least = values[values > 1e-9 * values[-1]].min(initial=np.inf)
     values = np.maximum(values, least if np.isfinite(least) else 1.0)

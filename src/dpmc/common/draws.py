@@ -30,8 +30,8 @@ def second_half(tree: xarray.DataTree) -> xarray.DataArray:
 def diagnostics(draws: np.ndarray) -> Diagnostics:
     """Return R-hat, bulk ESS and MCSE of the mean of draws (chains, draws, parameters).
 
-    R-hat of one chain is that of its two halves. Raises ValueError for too few draws or draws that are not
-    finite; a value is not finite for a parameter that never moved.
+    R-hat of one chain is that of its two halves. Of a parameter that never moved R-hat is not finite, the ESS
+    is the number of draws and the MCSE 0. Raises ValueError for too few draws or draws that are not finite.
     """
     from arviz_stats.base import array_stats  # slow to import
 

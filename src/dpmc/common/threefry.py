@@ -5,9 +5,9 @@ R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11
 How counters become numbers follows JAX's original layout (``jax_threefry_partitionable = False``,
 64-bit mode), written here in NumPy and SciPy so that old data sets can be regenerated without JAX.
 
-This module is for published data only; chains use NumPy's generators. Every number is a function of
-the key, its position and the size of the whole draw: a longer draw does not begin with the numbers of
-a shorter one.
+This module is for data sets and a covariance of published experiments; no chain draws from it. Every
+number is a function of the key, its position and the size of the whole draw: a longer draw does not begin
+with the numbers of a shorter one.
 Keys and uniforms on [0, 1) equal JAX's bit for bit. Normals agree within 1e-13 up to four standard
 deviations and within 2e-11 beyond, where XLA's inverse error function loses digits. SciPy's, which is
 used here, is accurate to the last one or two digits.

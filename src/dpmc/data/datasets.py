@@ -1,7 +1,8 @@
 """Data sets: the thesis's data regenerated, fresh data from our seeds, pictures, and users' files.
 
-A data set is named `published`, `fresh-<r>` (replicate r = 0, 1, …), `tuning` (never used for
-evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by the stem of a user's file.
+A data set is named `published`, `fresh-<r>` (replicate r = 0, 1, …), `tuning` (that of searches, which
+refuse to use the data of an evaluation), by two classes of pictures (`fashion-79`, …: `images.py`), or by
+the stem of a user's file.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The thesis's data sets, reference draws and start points, regenerated exactly.
+"""The thesis's data sets, start points and, but for the circle, reference draws, regenerated up to rounding.
 
 Räisä, "Differentially Private MCMC" (the thesis), draws them from fixed integer seeds with the
 Threefry-2x32 generator (Salmon et al. 2011; `common/threefry.py`). The DP-HMC paper uses the same rules

@@ -46,11 +46,11 @@ def read_rows(
     source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
         one dimension shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or
         .xlsx file (needs openpyxl; its first sheet).
-    columns : names of the columns to read, in this order; None: all. Other columns may hold anything. If the
-        table has no names, these are the names of its columns, which must be as many.
+    columns : names of the columns to read, in this order; None: all but that of `persons`. Other columns may
+        hold anything. If the table has no names, these are the names of its columns, which must be as many.
     coding : public levels of categories and fills of missing values, in tables with names; without names
         a category is the place of its level.
-    persons : drops rows beyond the first of each person.
+    persons : drops rows beyond the first `most` of each person.
 
     Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
     """
@@ -64,11 +64,11 @@ def read_rows(
     if kind == "xarray":
         source = table_of(source, where)
     elif kind != "pandas":
-        if np.ma.isMaskedArray(source):
-            source = np.ma.filled(source.astype(float), np.nan)
         try:
+            if np.ma.isMaskedArray(source):
+                source = np.ma.filled(source.astype(float), np.nan)
             source = np.asarray(source)
-        except ValueError:  # lists of different lengths
+        except ValueError:  # lists of different lengths, or a masked array of texts
             source = np.asarray(None)
         if source.dtype.kind not in "fiub" or source.ndim not in (1, 2):
             raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
@@ -83,17 +83,31 @@ class Reading(NamedTuple):
     coding: Coding
     persons: Persons | None
 
+    def chosen(self, names: list[str], width: int, where: str) -> dict[int, str]:
+        """Return the indices of the columns to read; if none are named, without that of persons."""
+        places = chosen_columns(names, width, self.columns, where)
+        if self.columns is None and self.persons is not None and names:
+            places = {i: name for i, name in places.items() if name != self.persons.column}
+            if not places:
+                raise DpmcError(f"{where}: has no column besides {self.persons.column}")
+        return places
+
     def kept(self, table: "DataFrame", names: list[str], where: str, form: str = ROW) -> "DataFrame":
-        """Return the table, columns numbered, without rows beyond the first of each person."""
+        """Return the table, columns numbered, without rows beyond the first `most` of each person."""
         if self.persons is None:
             return table
         (place,) = chosen_columns(names, table.shape[1], [self.persons.column], where) if names else (None,)
         if place is None:
             raise DpmcError(f"{where}: has no names of columns, so no column {shown(self.persons.column)}")
-        whose = table.iloc[:, place]
-        for row in table.index[whose.isna() | (whose.astype(str).str.strip() == "")][:1]:
+        # Blanks around a text, and a usual word for a missing value, would hide whose the row is.
+        whose = table.iloc[:, place].map(lambda value: value.strip() if isinstance(value, str) else value)
+        unknown = whose.isna() | whose.astype(str).str.fullmatch(rf"(?i:{MISSING.pattern})|")
+        for row in table.index[unknown][:1]:
             raise DpmcError(f"{where}: {form.format(row, self.persons.column)}: says not whose the row is")
-        return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
+        try:
+            return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
+        except TypeError:  # a list, or another value that cannot be looked up
+            raise DpmcError(f"{where}: column {self.persons.column}: must be texts or numbers") from None
 
 
 def _read_file(path: Path, how: Reading) -> np.ndarray:
@@ -127,7 +141,7 @@ def table_of(data: Any, where: str) -> "DataFrame":
         if len(sizes) != 1 or len(next(iter(sizes))) != 1:
             raise DpmcError(f"{where}: must have variables along one and the same dimension, one a column")
         return data.to_dataframe()[list(data.data_vars)]
-    if data.ndim > 2:
+    if data.ndim not in (1, 2):
         raise DpmcError(f"{where}: has {data.ndim} dimensions, must have rows and columns")
     return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
 
@@ -136,13 +150,13 @@ def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
     """Return the rows of a data frame, whose columns may have no names."""
     named = any(isinstance(name, str) for name in table.columns)
     names = list(map(str, table.columns)) if named else []
-    chosen = chosen_columns(names, table.shape[1], how.columns, where)
+    chosen = how.chosen(names, table.shape[1], where)
     if table.empty:
         raise DpmcError(f"{where}: holds no rows")
     table = how.kept(table.reset_index(drop=True), names, where)
     parts = []
     for i, label in chosen.items():
-        column = table.iloc[:, i]
+        column = table.iloc[:, i].infer_objects()  # numbers kept as objects
         if names:
             column = translated(column, label, how.coding, where)
         if getattr(column.dtype, "kind", "O") not in "fiub":
@@ -196,7 +210,7 @@ def _read_csv(path: Path, how: Reading) -> np.ndarray:
     if width == 1 and (";" in first[0] or "\t" in first[0]):
         raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
     header = first if _is_header(first, path) else []
-    places = chosen_columns(header, width, how.columns, str(path))
+    places = how.chosen(header, width, str(path))
     chosen = list(places)
     table.index += 1  # lines, for messages
     table = how.kept(table.iloc[1 if header else 0 :], header, str(path), LINE).iloc[:, chosen]

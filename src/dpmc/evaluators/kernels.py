@@ -404,8 +404,8 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
     G (chains, d, k), h (chains, d); zeros of G are skipped. Returns sums (chains, d) and counts (chains,).
-    Components with one coefficient, the usual case, are computed in pairs and twice, for the norms and for
-    the sums, which is cheaper than storing them. A block is read for all chains while it is in the cache.
+    Components with one coefficient are computed in pairs and twice, for the norms and for the sums; values of
+    the others are stored. A block is read for all chains while it is in the cache.
     """
     chains, d, k = linear.shape
     sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)

@@ -217,11 +217,10 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
     Without log ratios there is no acceptance rate, unless a test is public. A clip fraction is #{rows
-    clipped} / (rows x
-    evaluations), rejected proposals included (Section 6.3); without evaluations there is none. If the number
-    of rows is random, rows are those used; their number is reported too, with the fractions of tests with
-    noise and of tests on all rows. If epsilon is per iteration, the number of rows is reported for every
-    method.
+    clipped} / (rows x evaluations), rejected proposals included (Section 6.3); without evaluations there is
+    none. If the number of rows is random, rows are those used; their number is reported too, with the
+    fractions of tests with noise and of tests on all rows. If epsilon is per iteration, the number of rows is
+    reported for every method.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}

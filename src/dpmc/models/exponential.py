@@ -23,6 +23,16 @@ class FlatPrior:
         return np.zeros(theta.shape)
 
 
+def solved(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the solutions (chains, d, m) of linear equations (chains, d, d); NaN where one is singular."""
+    try:
+        return np.linalg.solve(matrices, right)
+    except np.linalg.LinAlgError:  # of some chain, which must not end the others
+        if len(matrices) == 1:
+            return np.full(right.shape, np.nan)
+        return np.concatenate([solved(matrices[c : c + 1], right[c : c + 1]) for c in range(len(matrices))])
+
+
 class ExponentialFamily:
     """ln p(x|θ) = slopes(θ)·t(x) + offset(θ), up to a term of x alone: affine in statistics of a row.
 
@@ -62,19 +72,19 @@ class ExponentialFamily:
         """Return mean (chains, d) and covariance (chains, d, d) of a row's statistics.
 
         E ∇ ln p = G μ + h = 0 gives the mean, and (∂μ/∂θ)ᵀ = G Σ the covariance, the derivative by central
-        differences. This supposes that p(x|θ) is normalised.
+        differences. This supposes that p(x|θ) is normalised. NaN where G is singular.
         """
 
         def mean_at(at: np.ndarray) -> np.ndarray:
             linear, constant = self.gradient_form(at)
-            return -np.linalg.solve(linear, constant[:, :, None])[:, :, 0]
+            return -solved(linear, constant[:, :, None])[:, :, 0]
 
         slopes = []
         for i in range(theta.shape[1]):
             step = np.zeros_like(theta)
             step[:, i] = STEP * np.maximum(1.0, np.abs(theta[:, i]))
             slopes.append((mean_at(theta + step) - mean_at(theta - step)) / (2.0 * step[:, i : i + 1]))
-        covariance = np.linalg.solve(self.gradient_form(theta)[0], np.stack(slopes, axis=1))
+        covariance = solved(self.gradient_form(theta)[0], np.stack(slopes, axis=1))
         return mean_at(theta), 0.5 * (covariance + covariance.transpose(0, 2, 1))
 
     def summary_log_likelihood(self, theta: np.ndarray, noisy: NoisySum) -> np.ndarray:

@@ -86,6 +86,8 @@ def _checked(own: object, name: str) -> Definition:
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
+    if "log_prior_gradient" in given and "log_prior" not in given:
+        raise DpmcError(f"{where}: log_prior_gradient: without log_prior the prior is flat; give both")
     for key in ("true_theta", "start"):
         if key in given:
             given[key] = array(given[key], (d,), f"{where}: {key}")
@@ -192,30 +194,30 @@ class OwnModel(_Reported):
         return hasattr(self._own, method)
 
     def log_prior(self, theta: np.ndarray) -> np.ndarray:
-        """Return ln p(θ) (...) of θ (..., d); 0 if the model has no prior, −∞ where θ has diverged."""
+        """Return ln p(θ) (...) of θ (..., d); 0 if the model has no prior, else −∞ where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape[:-1])
         return self._at_each("log_prior", theta, np.full(theta.shape[:-1], -np.inf))
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return ∇ ln p(θ) (..., d); 0 if the prior is flat, NaN where θ has diverged."""
+        """Return ∇ ln p(θ) (..., d); 0 if the model has no prior, else NaN where θ has diverged."""
         if not self.offers("log_prior"):
             return np.zeros(theta.shape)
         return self._at_each("log_prior_gradient", theta, np.full(theta.shape, np.nan))
 
     def log_likelihood_gradient(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return ∇ ln p(x_j|θ), (n, d); raise DpmcError if the model has no gradient."""
-        return self._needed("log_likelihood_gradient")(theta, rows)
+        return self.needed("log_likelihood_gradient")(theta, rows)
 
     def _at_each(self, key: str, theta: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Put the results of a method of one position into `values`, where θ (..., d) has not diverged."""
-        method, where = self._needed(key), f"model: {name_of(self)}: {key}"
+        method, where = self.needed(key), f"model: {name_of(self)}: {key}"
         for index in np.ndindex(theta.shape[:-1]):
             if not has_diverged(theta[index]):
                 values[index] = real_array(method(theta[index]), np.shape(values[index]), where)
         return values
 
-    def _needed(self, key: str) -> Callable[..., np.ndarray]:
+    def needed(self, key: str) -> Callable[..., np.ndarray]:
         """Return a method of the user's class; raise DpmcError if it has none."""
         if not self.offers(key):
             raise DpmcError(f"model: {name_of(self)} has no {key}; this algorithm needs it")

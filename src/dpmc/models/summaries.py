@@ -19,9 +19,10 @@ LEAST_VARIANCE = 1e-9
 
 
 def log_normal(residual: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Return ln N(residual; 0, covariance) (chains,) up to a constant; −∞ if it is not positive definite.
+    """Return ln N(residual; 0, covariance) (chains,) up to a constant.
 
-    `residual` is (chains, k), `covariance` (chains, k, k).
+    `residual` is (chains, k), `covariance` (chains, k, k). −∞ for a covariance that is not positive definite,
+    and where one of them is not finite.
     """
     usable = np.isfinite(residual).all(axis=1) & np.isfinite(covariance).all(axis=(1, 2))
     safe = np.where(usable[:, None, None], covariance, np.eye(residual.shape[1]))

@@ -75,6 +75,8 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
         if model.offers("summary_count"):
             methods["summaries"] = lambda theta, rows: summaries(cast(SummaryModel, model), rows)
         used = not model.offers("gradient_form")  # which replaces it
+        if gradients and not affine:
+            model.needed("log_likelihood_gradient")
         if (gradients and not affine) or (used and model.offers("log_likelihood_gradient")):
             methods["log_likelihood_gradient"] = functools.partial(log_likelihood_gradient, model)
         for name, method in methods.items():

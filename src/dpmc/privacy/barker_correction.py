@@ -1,8 +1,8 @@
 """The correction V of DP Barker: N(0, 2) + V is nearly Logistic(0, 1) (Section 3.3, Algorithm 3).
 
-Barker's test accepts a log ratio ℓ with probability 1/(1 + e^−ℓ), that is if ℓ + Logistic(0, 1) > 0. A
-batch's estimate of ℓ has noise of variance s² ≤ 1. N(0, 2 − s²) is added to give N(0, 2), and V to give a
-nearly logistic variable. V is independent of everything else, so it reveals nothing about the rows.
+Barker's test accepts a log ratio ℓ with probability 1/(1 + e^−ℓ), that is if ℓ + Logistic(0, 1) > 0. The
+variance of a batch's estimate of ℓ is estimated by s² ≤ 1. N(0, 2 − s²) is added to give N(0, 2), and V to
+give a nearly logistic variable. V is independent of everything else, so it reveals nothing about the rows.
 
 No V is exact, since the logistic distribution has no normal factor: the sup-norm error of the CDF is at least
 5.87e-4. The table below has five values, so that one uniform number makes a draw. Its errors:

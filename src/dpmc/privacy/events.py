@@ -45,7 +45,7 @@ class Release:
                 right, rule = _is(value, Integral) and value >= _LEAST[key], f"an integer >= {_LEAST[key]}"
             else:
                 right = _is(value, Real) and (0.0 < value < math.inf or (value == 0 and self.zero_allowed))
-                rule = "a finite number greater than 0"
+                rule = f"a finite number {'of at least 0' if self.zero_allowed else 'greater than 0'}"
             if not right:
                 raise self._refusal(key, f"must be {rule}")
             # The dataclass is frozen. NumPy scalars become Python numbers, for JSON.
@@ -142,8 +142,8 @@ class FastMetropolisRelease(Release):
     rows, or on a minibatch: a Poisson number of rows with mean at most `most_rows`, drawn uniformly *with*
     replacement, the number public. Each is either without noise, by Barker's acceptance ("free"), or with
     normal noise on the log ratio. The sensitivity is the change of the log ratio when one row, drawn once, is
-    replaced. A value of 0 means that the test is never made; some test must be made, and one on a minibatch
-    if and only if `most_rows` > 0.
+    replaced. A value of 0 means that the test is never made; one on all rows must be possible, and one on a
+    minibatch if and only if `most_rows` > 0.
     """
 
     name: str

@@ -45,7 +45,7 @@ def corrected_release(
     the calibration fails or one iteration is not (epsilon, delta)-DP. The classical noise multiplier needs
     epsilon_0 <= 1. (1 - p + p e^epsilon_0)^K may be replaced by 1 + 6 K p epsilon_0 only if
     K p (e^epsilon_0 - 1) <= 1. The paper's proof is for K draws or fewer. Their number is Poisson, of a mean
-    up to K, and many more are as likely as 1e-3 for K = 1, far above a small delta.
+    up to K: for K = 1 more than four have a probability of 0.0037, far above a small delta.
     """
     epsilon, delta, share = checked_epsilon(epsilon), checked_delta(delta), 1.0 / n
     setting = f"most_rows K = {most_rows}, epsilon = {epsilon:g}"

@@ -47,7 +47,7 @@ def _opendp() -> Any:
 def discrete_gaussian(scale: float) -> Measurement:
     """Return the function that adds discrete Gaussian noise of this scale to 64-bit integers.
 
-    A sum beyond 64 bits is set to the nearest end, which is a function of the noisy sum.
+    A noisy sum beyond 64 bits is set to the nearest end, so that it remains a function of the noisy sum.
     """
     opendp = _opendp()
     opendp.enable_features("contrib")

@@ -95,7 +95,7 @@ class Cell:
         )
 
     def kept_every(self, iterations: int) -> int:
-        """Return k if every k-th draw is kept: `thin`, or between `most_draws` and twice as many draws.
+        """Return k if every k-th draw is kept: `thin`, or so that at most twice `most_draws` are kept.
 
         Raises DpmcError if the budget would be spent and no draw kept.
         """

@@ -49,9 +49,10 @@ def sample(
 ) -> list[chain_files.Chains]:
     """Return the finished chains of each cell and seed; cells share problem, method and hyperparameters.
 
-    `checkpoint`: file to which the state is saved every `checkpoint_seconds`, and from which a killed job is
-    resumed; the caller deletes it. Runs that had finished before the kill are not returned again: the caller
-    has got them by `finished(cell, chains)`. `progress(done, total)` is called after every block.
+    `checkpoint`: file to which the state is saved before a block, if `checkpoint_seconds` have passed, and
+    again when runs finish; from it a killed job is resumed. The caller deletes it. Runs that had finished
+    when it was saved are not returned again: the caller has got them by `finished(cell, chains)`.
+    `progress(done, total)` is called after every block.
 
     `private_listener(sds)` is called after every block with the standard deviations of the log ratios' noise
     (chains, iterations), NaN if none was drawn. They are private diagnostics: for DP Barker √(2 − s²) is a

@@ -48,7 +48,7 @@ from dpmc.sampling.run import Run, counted
 if TYPE_CHECKING:
     import xarray
 
-BLOCKS = 200  #: of a run, at most: after a kill a two-hundredth of its iterations is lost
+BLOCKS = 200  #: of a run of so many iterations, at least: a kill loses at most a two-hundredth of them
 ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole process
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
 FORMAT = "dpmc unfinished release, format 2"
@@ -93,7 +93,7 @@ def release(
         if entry is None:
             try:
                 entry = ledger.take(float(asked.epsilon), asked.delta, {**about, "run": name})
-            except DpmcError:  # nothing was taken
+            except BudgetExceeded:  # nothing was taken; after another error it may have been, by this name
                 if partial is not None:
                     partial.unlink()
                 raise
@@ -238,7 +238,7 @@ class ReleaseLoop(Loop):
         return PrivateData(self.evaluator, self.problem.temperature, noise, words)
 
     def make(self, report: Report | None) -> None:
-        """Make all iterations that are left, in blocks of a fixed size; each is on the disk beforehand."""
+        """Make all iterations that are left, in blocks of one size, each reserved before it is computed."""
         size = max(1, self.planned // BLOCKS)
         self.save_partial()
         if self.done < self.run.total and not self.prepared:

@@ -144,9 +144,9 @@ def begin(cell: Cell, seed: int) -> Run:
 def identity(cell: Cell, seed: int) -> str:
     """Return a digest, in hexadecimal, of everything that determines the draws of a run.
 
-    Names and what is only shown or kept (`thin`, `most_draws`) are no part of it. Equal runs have equal
-    digests. Of two that differ in anything else, neither may repeat the noise of the other, and neither may
-    be resumed by the other.
+    Labels of data, model and method are no part of it, nor is what is only shown or kept (`thin`,
+    `most_draws`). Equal runs have equal digests. Of two that differ in anything else, neither may repeat the
+    noise of the other, and neither may be resumed by the other.
     """
     accountant, first = cell.resolved_accountant(), seed * cell.chains
     return digest(

@@ -13,6 +13,7 @@ from dpmc.data import tables
 from dpmc.data.problem import Problem, read_problem
 from dpmc.models import Definition, definition
 from dpmc.privacy import accountants
+from dpmc.privacy.events import Release
 from dpmc.sampling.cell import Cell
 from dpmc.studies.hyperparameters import Hyperparameters, build_algorithm, pinned_hyperparameters
 from dpmc.studies.study import Study
@@ -134,8 +135,8 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
     """Return name -> version of the accountants that decide a cell's iterations, noise or recorded ε.
 
     `epsilon` is that of the cell, or "" for all of the method's. Empty if the cell has neither a budget
-    nor an ε per iteration. While hyperparameters are missing, so that the releases are not known: all
-    accountants that the study's preset may select.
+    nor an ε per iteration. While hyperparameters are missing or wrong, so that the releases are not known:
+    all accountants that the method's accountant or preset may select.
     """
     spec, about = study.method(method), study.model(model)
     private = [other for other in study.epsilons(model, method) if other != "inf"]
@@ -145,16 +146,17 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
         return {}
     # A user's model is a program, which is not run to ask for n: no kind of release depends on it.
     n = about.n or (MANY if ":" in about.model else definition_of(study, model).n)
+    events: tuple[Release, ...] | None
     try:
         given = pinned_hyperparameters(study, model, method)
         releases = build_algorithm(study, method, given, None, epsilon, n).releases(n)
         events = releases.run + releases.chain + releases.each
         versions = accountants.versions(spec.accountant, events)
-        if not total and epsilon != "inf":  # calibration asks the tightest accountant for the noise
-            versions |= accountants.versions("tight", events)
-        return versions
     except DpmcError:
-        return accountants.versions(spec.accountant)
+        events, versions = None, accountants.versions(spec.accountant)
+    if not total and epsilon != "inf":  # calibration asks the tightest accountant for the noise
+        versions |= accountants.versions("tight", events)
+    return versions
 
 
 def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:

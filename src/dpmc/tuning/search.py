@@ -6,10 +6,11 @@ setting on a log scale; a list of lengths has one factor. Every finished trial i
 the only state of a search: an interrupted search proposes the same settings again and reads their values from
 it.
 
-Settings are run with the same seeds, hence the same noise, so that their differences are less random than
-their values. The best few and the pinned setting are run again with new seeds, and only those seeds decide.
-Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all on one side of
-the posterior, may move a mean by many standard errors. This is reported, and does not change the choice.
+Settings are run with the same seeds, hence the same random streams, so that their differences are less
+random than their values. The best few and the pinned setting are run again with new seeds, and only those
+seeds decide. Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all
+on one side of the posterior, may move a mean by many standard errors. This is reported, and does not change
+the choice.
 """
 
 import hashlib
@@ -151,7 +152,7 @@ class Task:
         return {name: _scaled(name, self.start[name], factor) for name, factor in factors}
 
     def cell(self, setting: dict[str, Any]) -> Cell:
-        """Return the cell with these free hyperparameters; all settings have equal random numbers."""
+        """Return the cell with these free hyperparameters; all settings have the same random streams."""
         return replace(self.make({**self.pinned, **setting}), streams="names")
 
     def try_out(
@@ -224,8 +225,8 @@ class Task:
 def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Task:
     """Return the task of a study's cell, which starts from its pinned setting.
 
-    `problem`: tuning data with exact draws. A user's model without a pinned setting starts from a first one,
-    all of which is free, and may lack exact draws.
+    `problem`: tuning data with exact draws. A user's model named as `module:Class` in place of a label, and
+    without a pinned setting, starts from a first one, all of which is free, and may lack exact draws.
 
     Raises DpmcError if there is nothing to search, for data used in evaluation, and for missing settings.
     """
@@ -302,9 +303,9 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
 
     `estimates` (runs, d) are means of runs with different seeds. Their mean minus the exact posterior mean is
     given in standard deviations of the posterior of all rows: the statistical error of an estimate without
-    privacy. A tempered posterior is wider than that one, by 1/√T if both are normal. The verdict is "ok"
-    unless a bias is above `MOST_BIAS` and too large for chance, by a t test with Bonferroni's correction. So
-    a bias that hides in the Monte Carlo error of these few runs is "ok".
+    privacy. A tempered posterior is wider than that one, by 1/√T if both are normal and the prior is flat.
+    The verdict is "ok" unless a bias is above `MOST_BIAS` and too large for chance, by a t test with
+    Bonferroni's correction. So a bias that hides in the Monte Carlo error of these few runs is "ok".
     """
     from scipy.stats import t
 

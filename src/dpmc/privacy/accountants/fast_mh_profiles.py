@@ -135,7 +135,10 @@ class PoissonBatch:
 
 @lru_cache(maxsize=64)
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
-    """Return (b, probability) of a Poisson(`mean`) variable rounded up to b; 0 is left out (no release)."""
+    """Return (b, probability) of a Poisson(`mean`) variable rounded up to b, without 0 (no release).
+
+    The largest numbers, of probability at most `REST` together, are left out, too.
+    """
     sd, steps = math.sqrt(mean), -2.0
     groups, below = [], 0
     while pdtrc(below, mean) > REST:

@@ -101,7 +101,7 @@ class ReplacePld(LossDistributionAccountant):
     """
 
     name = "replace-pld"
-    version = "2"
+    version = "3"
     handles = (SubsampledGaussianRelease,)
     beside = (GaussianRelease,)
 
@@ -121,7 +121,7 @@ class WithoutReplacementPld(LossDistributionAccountant):
     """
 
     name = "wor-pld"
-    version = "2"
+    version = "3"
     handles = (SubsampledGaussianRelease,)
     beside = (GaussianRelease, BarkerRelease)
 
@@ -135,7 +135,7 @@ class BarkerPld(LossDistributionAccountant):
     """
 
     name = "barker-pld"
-    version = "2"
+    version = "3"
     handles = (BarkerRelease,)
     beside = (GaussianRelease, SubsampledGaussianRelease)
 
@@ -150,7 +150,7 @@ class FastMetropolisPld(LossDistributionAccountant):
     """
 
     name = "fast-mh-pld"
-    version = "2"
+    version = "3"
     handles = (FastMetropolisRelease,)
     beside = (GaussianRelease, BarkerRelease, SubsampledGaussianRelease)
 

@@ -5,7 +5,8 @@ data does better than the best test between P and Q. The sum of independent loss
 then bounds any adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are
 *symmetric*: L under P and -L under Q have the same law, so the positive losses determine the pair.
 
-Delta is computed in two steps. Both err upwards only (proofs: docs/explanation/accounting.md):
+Delta is computed in two steps, which err upwards (proofs, estimates of rounding and measurements:
+docs/explanation/accounting.md):
 
 1. `discretised` moves the mass between two grid points to these two, keeping its mass under P and under
    Q. This spreads the likelihood ratios and can only help a test.
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
 from dpmc.privacy.accountants.profiles import Array, Profile
 
@@ -89,16 +91,17 @@ class Discretised:
 def discretised(profile: Profile, step: float) -> Discretised:
     """Return one release on the grid: mass between grid points is split between them, keeping P and Q mass.
 
-    Masses at positive losses l come from the tails, those at -l are e^-l times as large, and the rest
-    is at 0. So no nearly equal numbers are subtracted.
+    Masses at positive losses l are differences of tails, those at -l are e^-l times as large, and the rest
+    is at 0.
     """
     index = _grid(max(2, math.ceil(_largest_loss(profile) / step)))
     losses: Array = step * index.astype(np.float64)
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
-    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. The largest
-    # rounding error of the difference is added: P mass further right raises the whole curve.
-    lost = 2.0**-51 * upper[:-1]
+    # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. Rounding
+    # errors of the difference and of the tails (normal: up to 5 units of 2^-53 for each nat of -ln tail) are
+    # added: P mass further right raises the whole curve.
+    lost = 2.0**-51 * (upper[:-1] + 3.0 * entr(upper[:-1]))
     to_right = np.clip((in_p - in_q + lost) / -np.expm1(-np.diff(losses)), 0.0, in_p)
     last = float(lower[-1]) * math.exp(float(losses[-1]))
     positive = to_right.copy()

@@ -34,8 +34,9 @@ class Pair(Protocol):
         """Return the size of a typical loss, which a grid of losses must resolve."""
 
     def tails(self, losses: Array) -> Tails:
-        """Return P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0 (m,), each (m,) to a few roundings.
+        """Return P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0 (m,), each (m,).
 
+        Rounding is of their last digits, and of more where they are small: it moves the edge of the test.
         {L > l} is the test S that attains sup P(S) - e^l Q(S).
         """
 

@@ -77,8 +77,8 @@ def curve(event: Release) -> tuple[Array, Array]:
 def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta: float) -> int:
     """Return the iterations of the published curve in Figure 6.1, whose sum stops at j = alpha - 1.
 
-    For comparison with the figure only: the sum lacks its last term, so this number is larger than
-    Theorem 3.5 allows. No accountant uses it.
+    For comparison with the figure only: the sum lacks its last term, so this number may be larger than
+    Theorem 3.5 allows. It may be smaller if an order above 199 is best. No accountant uses it.
     """
     orders = np.arange(2.0, PUBLISHED_LARGEST_ORDER + 1.0)
     on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)

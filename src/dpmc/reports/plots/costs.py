@@ -27,8 +27,8 @@ def job_times(study: Study, results: Path) -> pd.DataFrame:
     folder = results.parent / "logs" / study.name / "sampling"
     jobs = [pd.DataFrame(columns=["model", "job", *MEASURED])]
     for path in sorted(folder.rglob("*.tsv")):
-        model, job = path.relative_to(folder).with_suffix("").parts[:2]
         try:
+            model, job = path.relative_to(folder).with_suffix("").parts[:2]
             times = pd.read_csv(path, sep="\t")
             if "cpu_time" not in times:  # made by Snakemake, which only estimated the CPU seconds
                 jobs.append(times[MEASURED].astype(float).assign(model=model, job=job))

@@ -18,7 +18,10 @@ def private_models(study: Study) -> list[str]:
 
 
 def selected(study: Study, ids: Sequence[str], labels: Iterable[str]) -> list[str]:
-    """Return those of a study's model labels that `ids` names, by label or catalogue id; all for no ids."""
+    """Return those of `labels`, of models, that `ids` names by label or catalogue id, in its order.
+
+    All for no ids.
+    """
     labels = list(labels)
     named = [label for name in ids for label in labels if name in (label, study.models[label].model)]
     return list(dict.fromkeys(named)) if ids else labels
