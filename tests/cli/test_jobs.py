@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ import yaml
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
 from dpmc.sampling import jobs
+from locks import most_inside
 
 MODEL = ("sample", "--study", "smoke", "--model", "circle", "--data", "circle.nc")
 CELL = (*MODEL, "--method", "dp-penalty")
@@ -221,19 +221,4 @@ def test_waiting_files_of_other_settings_are_not_used(folder):
 def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
     """Several processes wait for the same chains: only one of them is inside at a time."""
     same: list[Any] = [SimpleNamespace(checkpoint=tmp_path / ".checkpoint-0.npz")]
-    inside, most = [0], [0]
-
-    def one() -> None:
-        for _ in range(3):  # who comes again finds no file, while others wait for the one removed
-            with jobs.alone(same):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                time.sleep(0.005)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=one) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1] and not list(tmp_path.glob(".lock-*"))
+    assert most_inside(lambda: jobs.alone(same)) == 1 and not list(tmp_path.glob(".lock-*"))

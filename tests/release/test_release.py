@@ -27,6 +27,7 @@ from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.ledger import BudgetExceeded
 from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.sampling import release as releases
+from locks import most_inside
 
 STEP = [0.1, 0.1]
 HMC = {"tau_l": 2.0, "tau_g": 2.0, "step_size": STEP, "mass": [1.0, 1.0], "clip_l": 1.0, "clip_g": 1.0}
@@ -207,22 +208,8 @@ def test_releases_in_threads_are_made_one_after_another(make: Any, monkeypatch: 
 
 def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
     """A second and a third process meet at the lock of the first: only one of them is inside at a time."""
-    output, inside, most = tmp_path / "release.nc", [0], [0]
-
-    def one() -> None:
-        for _ in range(3):  # who comes again finds no file, while others wait for the one removed
-            with releases.alone(output):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                time.sleep(0.005)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=one) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1] and not list(tmp_path.glob(".*.lock"))
+    inside = most_inside(lambda: releases.alone(tmp_path / "release.nc"))
+    assert inside == 1 and not list(tmp_path.glob(".*.lock"))
 
 
 def test_no_call_repeats_another(make: Any, ledger: DataLedger) -> None:

@@ -95,6 +95,30 @@ def is_at(file: IO[Any], path: Path) -> bool:
         return False
 
 
+@contextmanager
+def alone(path: Path, waiting: str, required: bool = True) -> Iterator[None]:
+    """Lock the file at `path`, which is removed at the end; log `waiting` while another process has the lock.
+
+    Who waited for a file that was removed locks the new one. Raises OSError if the file system has no locks;
+    without effect there if the lock is not `required`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with open(path, "w") as file:
+            try:
+                lock(file, waiting)
+            except OSError:
+                if required:
+                    raise
+            if not is_at(file, path):
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+        return
+
+
 def sync(file: IO[Any], path: Path) -> None:
     """Wait until an open file, with nothing left in a buffer of Python, and its name are on the disk.
 

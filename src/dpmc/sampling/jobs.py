@@ -10,7 +10,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,18 +74,9 @@ def alone(jobs: list[Job]) -> Iterator[None]:
     """
     checkpoint = jobs[0].checkpoint
     path = checkpoint.with_name(checkpoint.stem.replace("checkpoint", "lock"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with open(path, "w") as file:
-            with suppress(OSError):
-                files.lock(file, f"{path.parent}: waiting for another process that samples these chains")
-            if not files.is_at(file, path):  # removed by the process that was waited for
-                continue
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-        return
+    waiting = f"{path.parent}: waiting for another process that samples these chains"
+    with files.alone(path, waiting, required=False):
+        yield
 
 
 def sample(job: Job, checkpoint_seconds: float, progress: Progress | None) -> None:

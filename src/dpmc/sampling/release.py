@@ -382,28 +382,16 @@ def entry_of(name: str, ledger: DataLedger, unfinished: Mapping[str, Any] | None
 def alone(output: Path | None) -> Iterator[None]:
     """Let other processes with the same output wait; raise DpmcError if it exists then.
 
-    Two processes that continued the same file would both release its next block. The lock's file is removed
-    at the end; a process that waited for it then begins with a new one.
+    Two processes that continued the same file would both release its next block.
     """
     if output is None:
         yield
         return
     path = output.with_name(f".{output.name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with open(path, "w") as file:
-            files.lock(file, f"{output}: waiting for another process that makes this release")
-            if not files.is_at(file, path):
-                continue
-            try:
-                if output.exists():
-                    raise DpmcError(
-                        f"{output}: exists; name another output, since each release spends its epsilon"
-                    )
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-        return
+    with files.alone(path, f"{output}: waiting for another process that makes this release"):
+        if output.exists():
+            raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
+        yield
 
 
 def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) -> xarray.DataTree:
