@@ -53,6 +53,20 @@ def check(folder: Path) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
+def test_files_of_searches_are_compared_if_there_was_a_search(folder: Path) -> None:
+    copies = [folder / "docs/gallery/one" / name for name in ("lessons.png", "tuned.yaml")]
+    for copy in copies:
+        copy.write_text("as it was")
+    assert check(folder) == (0, [])
+    (folder / "figures/one/search").mkdir()
+    made = [folder / "figures/one/search/lessons.png", folder / "results/one/tuned.yaml"]
+    for path in made:
+        path.write_text("as it is")
+    lines = [f"{copy.relative_to(folder)}: differs from {path.relative_to(folder)}"
+             for copy, path in zip(copies, made, strict=True)]  # fmt: skip
+    assert check(folder) == (1, lines)
+
+
 def test_a_gallery_older_than_its_data_is_noticed(folder: Path) -> None:
     gallery = Path("docs/gallery/one")
     picture, missing, differs = (gallery / name for name in ("mmd-easy.png", "circle.png", "tuned_table.csv"))
