@@ -99,8 +99,8 @@ def discretised(profile: Profile, step: float) -> Discretised:
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
     # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. Rounding
-    # errors of the difference and of the tails (normal: up to 5 units of 2^-53 for each nat of -ln tail) are
-    # added: P mass further right raises the whole curve.
+    # errors of the difference and of the tails (of normal laws: some 5 units of 2^-53 for each nat of -ln
+    # tail; 12 are added) would lower the curve; P mass further right raises all of it.
     lost = 2.0**-51 * (upper[:-1] + 3.0 * entr(upper[:-1]))
     to_right = np.clip((in_p - in_q + lost) / -np.expm1(-np.diff(losses)), 0.0, in_p)
     last = float(lower[-1]) * math.exp(float(losses[-1]))
