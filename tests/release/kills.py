@@ -65,7 +65,7 @@ def wait_for_answers(more: int) -> None:
 
 def main() -> None:
     """Kill KILLS attempts, then let one finish."""
-    releases.BLOCKS = 120
+    releases.BLOCKS, releases.SPARE = 120, KILLS
     (FOLDER / "answers").touch()
     for name in ("ledger", "other"):
         DataLedger.create(FOLDER / name, 20.0, 1e-2)
@@ -91,7 +91,13 @@ def main() -> None:
         if os.WIFEXITED(status) and os.WEXITSTATUS(status):
             break
     opened = DataLedger.open(FOLDER / "ledger")
-    result: dict[str, Any] = {"killed": killed, "entries": len(opened.entries), "files": os.listdir(FOLDER)}
+    spare = KILLS * (1 + ALGORITHM.startswith("dp-mala"))
+    result: dict[str, Any] = {
+        "killed": killed,
+        "spare": spare,
+        "entries": len(opened.entries),
+        "files": os.listdir(FOLDER),
+    }
     result["answers"] = sum((FOLDER / "answers").read_bytes())
     if (FOLDER / "release.nc").exists():
         tree = release_files.read(FOLDER / "release.nc")

@@ -31,8 +31,8 @@ def check(result: dict[str, Any], kills: int, method: str) -> None:
     assert result["killed"] == kills and result["entries"] == 1
     assert sorted(result["files"]) == ["answers", "ledger", "release.nc"]
     assert result["problems"] == []
-    # All iterations are accounted for, and the draws are those that were made.
-    assert result["iterations"] + result["forfeited"] == 120
+    # All iterations that were asked for were made, whatever the kills took.
+    assert result["iterations"] == 120 and result["forfeited"] == result["spare"]
     assert result["draws"] == [2, result["iterations"], 2]
     for name, count in ledger["performed"].items():
         assert count == ONCE[method].get(name, 0) + EACH[method][name] * result["iterations"]
@@ -56,4 +56,3 @@ def test_a_release_killed_a_few_times(method: str, tmp_path: Path) -> None:
 def test_a_release_killed_25_times(method: str, tmp_path: Path) -> None:
     result = killed(tmp_path, 25, 6, method)
     check(result, 25, method)
-    assert result["forfeited"] > 0

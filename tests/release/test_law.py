@@ -22,7 +22,7 @@ from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
-from dpmc.sampling.release import ReleaseLoop, begin_release
+from dpmc.sampling.release import Plan, ReleaseLoop, Unfinished, begin_release
 
 CHAINS, ITERATIONS, ROWS = 1500, 3, 60
 #: A p-value below which two laws differ: with up to nine tests of eleven algorithms; one in 10^4 fails.
@@ -72,8 +72,9 @@ def rows() -> np.ndarray:
 
 def released(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return positions (chains, iterations, d) of a release, and which proposals were accepted."""
-    run = begin_release(cell(name, None), Price(0.0, 0.0, 0, 1.0, ""))
-    made = ReleaseLoop(run, rows(), {}, None)
+    plan = Plan.of(of := cell(name, None), resumed=False)
+    run = begin_release(of, Price(0.0, 0.0, 0, 1.0, ""), plan)
+    made = ReleaseLoop(run, rows(), plan, Unfinished(None, {}, "", {}))
     made.make(None)
     counts = np.concatenate(run.counts, axis=2)
     return np.concatenate(run.draws, axis=1), counts[0]

@@ -33,9 +33,10 @@ def release(options: argparse.Namespace) -> None:
     outputs.check(options, inputs)
     ledger = DataLedger.open(options.ledger)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
-    rows = of_length(read_release_rows(file, spec.columns or columns, coding), options.n)
-    chains = max(study.chains, STARTS)
-    problem = datasets.without_rows(options.model, spec.model, rows.shape, chains, definition)
+    columns = spec.columns or columns
+    rows, chains = of_length(read_release_rows(file, columns, coding), options.n), max(study.chains, STARTS)
+    source = (str(file), repr(columns), repr(coding))
+    problem = datasets.without_rows(options.model, spec.model, rows.shape, chains, definition, source)
     if spec.start == "true":
         problem.starts = np.tile(problem.true_theta, (chains, 1))
     given = hyperparameters_of(study, options.model, options.method, options.hyperparameters)

@@ -58,6 +58,16 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def require_writable(path: Path) -> None:
+    """Create a file that does not exist, and remove it; raise DpmcError if that fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "xb"):
+            path.unlink()
+    except OSError as error:
+        raise unwritten(path, error) from None
+
+
 def unwritten(path: Path, error: OSError) -> DpmcError:
     """Return the error of a file that cannot be written, for example because the disk is full."""
     return DpmcError(f"{path}: cannot be written ({error.strerror or error})")

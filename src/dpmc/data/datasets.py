@@ -116,15 +116,22 @@ def from_rows(
 
 @one_blas_thread()
 def without_rows(
-    label: str, model_id: str, shape: tuple[int, int], starts: int = 20, definition: Definition | None = None
+    label: str,
+    model_id: str,
+    shape: tuple[int, int],
+    starts: int = 20,
+    definition: Definition | None = None,
+    source: tuple[str, ...] = (),
 ) -> Problem:
     """Return the problem of private rows of this shape (n, columns), with zeros in their place.
 
-    For a release: whatever is read of it is public. Raises DpmcError if a row of the model has other columns.
+    For a release: whatever is read of it is public. `source` says which columns of which table were read.
+    Raises DpmcError if a row of the model has other columns.
     """
     definition = definition or models.definition(model_id)
     problem = _problem(label, model_id, "release", definition, np.zeros(shape), starts)
     problem.check("release", rows_are_zeros=True)
+    problem.source = source
     return problem
 
 

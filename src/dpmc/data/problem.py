@@ -66,6 +66,7 @@ class Problem:
     histogram_edges: np.ndarray = _none()  # (d, e), of data/histogram.py
     histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
     caveat: str = ""  # a limit of the privacy guarantee for these rows
+    source: tuple[str, ...] = ()  # of a release: what was read, and as what; public
     tried: set[bool] = field(init=False, default_factory=set)  # gradients, of the trials that were passed
 
     @functools.cached_property
@@ -182,7 +183,9 @@ def read_problem(path: str | Path) -> Problem:
     with files.reading(path) as file:
         chain_files.check_schema(path, file.attrs)
         names = [*ARRAYS, *(name for name in OPTIONAL if name in file.variables)]
-        arrays = {name: files.values_of(file, name).astype(float, copy=False) for name in names}
+        arrays: dict[str, Any] = {
+            name: files.values_of(file, name).astype(float, copy=False) for name in names
+        }
         label, model_id, dataset = (file.attrs[name] for name in ("label", "model", "dataset"))
         temperature = float(array(file.attrs["temperature"], (), f"{path}: temperature"))
         caveat = file.attrs.get("caveat", "")

@@ -7,8 +7,8 @@ called with blocks of one shape at one address, because the rounding of `rows @ 
 What cannot be computed has a public rule. A row counts as 0 in every sum if an entry is missing, not finite
 or beyond 1e150, if the model's `check_rows` refuses it, or if its statistics are not finite. A log ratio that
 is not a number, or whose computation fails, counts as −m. Such a gradient counts as 0, and so do such
-summaries, less their centre. If a block fails, each of its rows is computed in a block of copies of itself,
-which has the same rounding.
+summaries, less their centre. If a block fails, its halves are computed, beside copies of one of their rows,
+down to blocks of copies of one row; each has the same rounding.
 """
 
 import functools
@@ -239,20 +239,19 @@ class LatticeEvaluator(Evaluator):
 def in_block(method: Values, rows: np.ndarray, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return a method's values of rows (m, columns), computed in `block` (at least m, columns).
 
-    The block is filled up with copies of the last row. If the method fails, each row is computed in a block
-    of its copies; a row with which that fails has the value NaN.
+    Each row is at its place in the block, and the other places have copies of the last row. If the method
+    fails, halves of the rows are computed in the same way; a row with which it fails alone has the value NaN.
     """
-    m = len(rows)
-    block[:m], block[m:] = rows, rows[-1]
-    found = attempted(method, block, shape)
-    if found is not None:
-        return found[:m]
-    values = np.full((m, *shape), np.nan)
-    for j in range(m):
-        block[:] = rows[j]
-        alone = attempted(method, block, shape)
-        if alone is not None:
-            values[j] = alone[j]
+    values, parts = np.full((len(rows), *shape), np.nan), [slice(0, len(rows))]
+    while parts:
+        part = parts.pop()
+        block[:] = rows[part.stop - 1]
+        block[part] = rows[part]
+        found = attempted(method, block, shape)
+        if found is not None:
+            values[part] = found[part]
+        elif (half := (part.start + part.stop) // 2) > part.start:
+            parts += [slice(part.start, half), slice(half, part.stop)]
     return values
 
 

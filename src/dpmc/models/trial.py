@@ -1,8 +1,8 @@
 """The trial of a user's model before any budget is reserved: each value must depend on one row only.
 
 Every sensitivity bound depends on this. The model is called at public positions on public dummy rows,
-outliers among them: all together, all together again, in halves, a sample of them one by one, and as many as
-the sampler passes at a time.
+outliers among them: all together, all together again, in halves, a sample of them one by one, in an array
+that had other rows before, and as many as the sampler passes at a time.
 """
 
 import functools
@@ -295,6 +295,7 @@ def _try_method(
                 alone = np.concatenate([method(theta, rows[j : j + 1]) for j in chosen])
                 turned = method(theta, rows[::-1])[::-1]  # the last row, an outlier, comes first
                 again = method(theta, rows.copy())  # last, so that a memory of other rows shows
+                refilled = list(_refilled(method, theta, rows))
             except WrongResult:
                 raise
             except Exception as error:  # a user's code may raise anything, and made-up rows may be the reason
@@ -304,6 +305,11 @@ def _try_method(
             if _differ(together, again, sizes):
                 raise DpmcError(
                     f"{where}: two calls with the same rows differ, must depend only on rows and θ"
+                )
+            if not _differ(together, turned, sizes) and any(_differ(together, x, sizes) for x in refilled):
+                raise DpmcError(
+                    f"{where}: other rows in the same array get the values of those before, must depend only "
+                    "on rows and θ: keep nothing by an array's identity or address"
                 )
             apart = _differ(together, halves, sizes) or _differ(together, turned, sizes)
             if apart or _differ(together[chosen], alone, sizes[chosen]):
@@ -326,6 +332,19 @@ def _try_method(
         turn = np.arange(most) % len(rows)
         if _differ(together[turn], method(positions[p], rows[turn]), _sizes(rows, together)[turn]):
             raise depends
+
+
+def _refilled(method: Method, theta: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield values (m, …) of rows (m, columns) in one array that is filled again, as that of a release is.
+
+    First all rows have other places, then two in the middle have changed theirs.
+    """
+    middle = len(rows) // 2
+    for order in (np.arange(len(rows))[::-1], np.r_[:middle, middle + 1, middle, middle + 2 : len(rows)]):
+        array = rows.copy()
+        method(theta, array)
+        array[:] = rows[order]
+        yield method(theta, array)[np.argsort(order)]
 
 
 def _sizes(rows: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -2,10 +2,12 @@
 
 Algorithms, mechanisms, accountants and iterations are those of `loop`. A block of iterations is reserved on
 the disk before it is computed, if there is a file for it. Whoever resumes a killed release forfeits the block
-under way and draws new noise, so that the chain is shorter by it.
+under way and draws new noise. A run pays for a few spare blocks, which make up for forfeited ones and are
+left out of every run (`Plan`), so that its file does not tell whether it was killed.
 
-Nothing but draws depends on the rows: no message, no number of iterations, no size of a file. Time and memory
-may (docs/explanation/threat-model.md).
+Draws and their acceptance depend on the rows; messages, numbers of iterations and sizes of files do not. Time
+and memory may, and with them whether a run that is killed more often than it has spare blocks ends in a file
+(docs/explanation/threat-model.md).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -38,10 +40,11 @@ from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
 from dpmc.models.fingerprint import public_values
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.privacy.events import counts, from_counts
 from dpmc.privacy.lattice import SUM, Price, lattice_of, price_of
 from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.sampling.cell import Cell
+from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import Loop
 from dpmc.sampling.run import Run, counted
 
@@ -49,11 +52,45 @@ if TYPE_CHECKING:
     import xarray
 
 BLOCKS = 200  #: of a run of so many iterations, at least: a kill loses at most a two-hundredth of them
+SPARE = 5  #: blocks that a run with an output pays for besides, whether it is killed or not
 ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole process
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
-FORMAT = "dpmc unfinished release, format 2"
+FORMAT = "dpmc unfinished release, format 3"
 
 Report = Callable[[int, int], None]  # iterations done, and in all
+
+
+class Plan(NamedTuple):
+    """How many iterations a run makes and pays for. It follows from public numbers, before the first one.
+
+    Whether a process is killed by a time limit depends on its run time, and that on the rows. So a file has
+    `made` iterations and says that `paid` were spent, however many of the others were lost in kills.
+    """
+
+    made: int  # of each chain, in the file
+    paid: int  # `made`, and spare ones
+    block: int  # iterations that are reserved and computed together
+    thin: int  # every thin-th draw is kept
+
+    @classmethod
+    def of(cls, cell: Cell, resumed: bool) -> Plan:
+        """Return the plan of a cell's run; one that cannot be `resumed` after a kill has no spare iterations.
+
+        Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
+        """
+        made, most, releases = cell.allowed_iterations(), cell.budget_iterations, cell.releases()
+        block, spare = max(1, made // BLOCKS), 0
+        if resumed and most is not None:
+            # A kill loses a block, and what was released before the first iteration: at most one more.
+            spare = SPARE * (block + bool(releases.once))
+            if cell.iterations is None:
+                made = min(made, most - spare)
+            if made + spare > most or (cell.iterations is None and made < LEAST_ITERATIONS):
+                raise BudgetExceeded(
+                    f"iterations: {max(made, LEAST_ITERATIONS)} and {spare} spare ones, for processes that "
+                    f"are stopped, exceed the budget: epsilon {cell.epsilon} allows {most}"
+                )
+        return cls(made, made + spare, block, cell.kept_every(made))
 
 
 def release(
@@ -72,15 +109,16 @@ def release(
     a call with the same arguments continues it; no further ε is taken.
 
     Raises DpmcError, before anything is taken, for a method that cannot be released, a budget that cannot be
-    kept, a model that must not be used, an output that exists, and a file of another run.
+    kept, a model that must not be used, an output that exists or cannot be written, and the file of another
+    run.
     """
     secure_noise.require()
-    asked, (cell, price) = cell, priced(cell, values)
+    asked, (cell, price, plan) = cell, priced(cell, values, resumed=output is not None)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
-    about = facts(asked, values)
-    wanted = {**about, "budget": [float(asked.epsilon), asked.delta]}
+    about = facts(asked, values, plan)
+    wanted = {**about, **identity(asked, plan)}
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
-        run, partial, unfinished = begin_release(cell, price), None, None
+        run, partial, unfinished = begin_release(cell, price, plan), None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
             partial = output.with_name(f"{output.name}.partial")
@@ -98,7 +136,7 @@ def release(
                     partial.unlink()
                 raise
         with silent():
-            loop = ReleaseLoop(run, rows, entry, partial)
+            loop = ReleaseLoop(run, rows, plan, Unfinished(partial, wanted, name, entry))
             if unfinished is not None and "theta" in unfinished:
                 loop.resume_from(unfinished)
         loop.make(report)
@@ -109,8 +147,8 @@ def release(
     return tree
 
 
-def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
-    """Return a cell with the budget that prices leave, and the price of its run.
+def priced(cell: Cell, values: Mapping[str, Any], resumed: bool) -> tuple[Cell, Price, Plan]:
+    """Return a cell with the budget that prices leave, the price of its run, and its plan.
 
     Noise that follows from the budget, because the hyperparameters `values` do not have it, follows from that
     which is left. It is more than that of the whole budget, whose price is no smaller.
@@ -127,7 +165,7 @@ def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
     if largest_scale(cell.algorithm, lattice) > LARGEST_SCALE:
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
-    most = cell.releases().total(cell.allowed_iterations())
+    most = cell.releases().total(Plan.of(cell, resumed).paid)
     cell.algorithm.check(problem.model)
     price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, cell.delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
@@ -138,8 +176,7 @@ def priced(cell: Cell, values: Mapping[str, Any]) -> tuple[Cell, Price]:
     )
     cell = recalibrated(cell, values)
     cell.require_enough()
-    cell.kept_every(cell.allowed_iterations())
-    return cell, price
+    return cell, price, Plan.of(cell, resumed)
 
 
 def largest_scale(algorithm: Algorithm, lattice: Lattice) -> float:
@@ -166,8 +203,8 @@ def recalibrated(cell: Cell, values: Mapping[str, Any]) -> Cell:
     return dataclasses.replace(cell, algorithm=dataclasses.replace(algorithm, **noise))
 
 
-def facts(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the public facts of a run, for its entry in the ledger; a resumed run must have equal ones."""
+def facts(cell: Cell, values: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """Return the public facts of a run that its entry in the ledger and its file have."""
     problem = cell.problem
     start = np.ascontiguousarray(problem.starts[: cell.chains]).tobytes()
     about = {
@@ -181,22 +218,39 @@ def facts(cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
         "accountant": cell.resolved_accountant().name,
         "chains": cell.chains,
         "iterations": cell.iterations,
-        "thin": cell.thin,
+        "thin": plan.thin,
         "start": hashlib.sha256(start).hexdigest(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(about))
     return plain
 
 
-def begin_release(cell: Cell, price: Price) -> Run:
+def identity(cell: Cell, plan: Plan) -> dict[str, Any]:
+    """Return all other public facts of a run; whoever resumes it must have equal ones.
+
+    Of the cell these are all fields, so that a new one is among them.
+    """
+    problem, model, accountant = cell.problem, cell.problem.model, cell.resolved_accountant()
+    own = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
+    own |= {
+        "problem": [problem.label, problem.parameters, problem.source, getattr(model, "description", None)],
+        "algorithm": [type(cell.algorithm).__name__, repr(cell.algorithm), cell.algorithm.draws_version],
+        "accountant": [cell.accountant, accountant.name, accountant.version],
+    }
+    versions = {"dpmc": __version__, "opendp": version("opendp")}
+    told = {**{f"cell: {key}": value for key, value in own.items()}, "plan": plan, "versions": versions}
+    plain: dict[str, Any] = json.loads(json.dumps(told))
+    return plain
+
+
+def begin_release(cell: Cell, price: Price, plan: Plan) -> Run:
     """Return a run before its first iteration, with fresh public random numbers."""
     available, d, chains = len(cell.problem.starts), cell.problem.dimension, range(cell.chains)
     if available < cell.chains:
         raise DpmcError(f"chains: {cell.chains} need as many start points, there are {available}")
-    total = cell.allowed_iterations()
     ledger = ReleaseLedger(cell.budget, cell.resolved_accountant())
     ledger.prices = (price.to_json(),)
-    ledger.foresee(cell.releases().total(total))
+    ledger.foresee(cell.releases().total(plan.paid))
     jitters = []
     if cell.algorithm.needs(d).halton:
         from scipy.stats import qmc  # slow to import, and rarely needed
@@ -205,8 +259,8 @@ def begin_release(cell: Cell, price: Price) -> Run:
     return Run(
         cell=cell,
         seed=0,
-        total=total,
-        thin=cell.kept_every(total),
+        total=plan.made,
+        thin=plan.thin,
         ledger=ledger,
         start=cell.problem.starts[: cell.chains].copy(),
         beginnings=[fresh_generator() for _ in chains],
@@ -221,15 +275,25 @@ def fresh_generator() -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(secrets.randbits(256), pool_size=8)))
 
 
+class Unfinished(NamedTuple):
+    """The file of a release under way, and what it says of the run from the beginning."""
+
+    path: Path | None  # None: there is none
+    facts: Mapping[str, Any]  # those that a resumed run must have, too
+    name: str  # of the run, in its entry
+    entry: dict[str, Any]  # in the ledger of the data set
+
+
 class ReleaseLoop(Loop):
     """The state of one run that is released."""
 
-    def __init__(self, run: Run, rows: np.ndarray, entry: dict[str, Any], partial: Path | None) -> None:
+    def __init__(self, run: Run, rows: np.ndarray, plan: Plan, unfinished: Unfinished) -> None:
         problem = run.cell.problem
         lattice = lattice_of(run.cell.releases().total(1), problem.n)
         super().__init__([run], LatticeEvaluator(problem.model, rows, lattice))
-        self.run, self.entry, self.partial = run, entry, partial
-        self.planned, self.lost = run.total, 0  # iterations; those forfeited
+        self.run, self.plan, self.unfinished = run, plan, unfinished
+        self.whole = self.releases.total(plan.paid)  # all that is paid for
+        self.lost = 0  # iterations that were lost in kills
 
     def private_data(self, m: int) -> PrivateData:
         """Return the mechanisms for m iterations, whose noise and batches are drawn when they are needed."""
@@ -238,13 +302,15 @@ class ReleaseLoop(Loop):
         return PrivateData(self.evaluator, self.problem.temperature, noise, words)
 
     def make(self, report: Report | None) -> None:
-        """Make all iterations that are left, in blocks of one size, each reserved before it is computed."""
-        size = max(1, self.planned // BLOCKS)
+        """Make all iterations that are left, in blocks of one size, each reserved before it is computed.
+
+        At the end what is left of the spare ones is written off.
+        """
         self.save_partial()
         if self.done < self.run.total and not self.prepared:
             self.prepare_alone()
         while self.done < self.run.total:
-            m = min(size, self.run.total - self.done)
+            m = min(self.plan.block, self.run.total - self.done)
             self.run.ledger.reserve(self.releases.total(m, first=self.done == 0))
             self.reserved = m
             self.save_partial()
@@ -252,6 +318,9 @@ class ReleaseLoop(Loop):
                 self.advance(m)
             if report is not None:
                 report(self.done, self.run.total)
+        ledger = self.run.ledger
+        ledger.reserve(from_counts(counts(self.whole) - counts(ledger.spent_events)))
+        ledger.forfeit()
         self.save_partial()
 
     def prepare_alone(self) -> None:
@@ -269,9 +338,9 @@ class ReleaseLoop(Loop):
             self.run.ledger.reserve(once)
         except BudgetExceeded:
             raise DpmcError(
-                f"{self.partial}: the process stopped while it made the release before the first iteration, "
-                "which is paid for and lost; nothing is left for another one. Remove the file; a new release "
-                "takes its epsilon from the ledger of the data set again"
+                f"{self.unfinished.path}: the process stopped while it made the release before the first "
+                "iteration, which is paid for and lost; nothing is left for another one. Remove the file; "
+                "a new release takes its epsilon from the ledger of the data set again"
             ) from None
         self.save_partial()
         with silent():
@@ -281,7 +350,8 @@ class ReleaseLoop(Loop):
 
     def save_partial(self) -> None:
         """Write what was released, and the ledger with the block under way; wait until it is on the disk."""
-        if self.partial is None:
+        partial, facts, name, entry = self.unfinished
+        if partial is None:
             return
         arrays: dict[str, np.ndarray] = {"theta": self.state.theta, "carried": self.state.carried}
         run = self.run
@@ -289,25 +359,23 @@ class ReleaseLoop(Loop):
             run.draws = [np.concatenate(run.draws, axis=1)]
             run.counts = [np.concatenate(run.counts, axis=2)]
             arrays |= {"draws": run.draws[0], "counts": run.counts[0]}
-        told = {key: value for key, value in self.entry["about"].items() if key != "run"}
         about = {
-            "facts": {**told, "budget": [self.entry["epsilon"], self.entry["delta"]]},
-            "run": self.entry["about"]["run"],
-            "entry": self.entry,
+            "facts": facts,
+            "run": name,
+            "entry": entry,
             "ledger": run.ledger.to_json(with_spent=False),
             "done": self.done,
             "reserved": self.reserved,
             "prepared": self.prepared,
             "lost": self.lost,
-            "total": run.total,
         }
-        write_partial(self.partial, arrays, about)
+        write_partial(partial, arrays, about)
 
     def resume_from(self, unfinished: Mapping[str, Any]) -> None:
-        """Restore what a killed release had released; forfeit its block under way.
+        """Restore what a killed release had released; forfeit the block under way: a spare one replaces it.
 
-        Without that block, there are as many iterations fewer, unless iterations release nothing. If it was
-        that of the releases before the first iteration, one iteration is lost: it pays for these.
+        Raises DpmcError if no spare iterations are left. If the block was that of the releases before the
+        first iteration, one iteration is lost: it pays for these.
         """
         run, about = self.run, unfinished
         run.ledger = ReleaseLedger.from_json(about["ledger"])
@@ -317,14 +385,18 @@ class ReleaseLoop(Loop):
         self.state, self.prepared = State(about["theta"], about["carried"], no, no), about["prepared"]
         if "draws" in about:
             run.draws, run.counts = [about["draws"]], [about["counts"]]
-        lost = about["reserved"] if began else 0
+        self.lost = about["lost"] + (about["reserved"] if began else 0)
         if self.prepared:
             self.releases = self.releases._replace(once=())
         elif began and self.releases.once and self.releases.each:
-            lost += 1
-        lost = min(lost, about["total"] - self.done)
-        self.lost = about["lost"] + lost
-        run.total = about["total"] - lost
+            self.lost += 1
+        if self.lost > self.plan.paid - self.plan.made:
+            raise DpmcError(
+                f"{self.unfinished.path}: the process was stopped more often than its "
+                f"{self.plan.paid - self.plan.made} spare iterations make up for. What it took from the "
+                "ledger is spent, and no file can be made of it, since its length would tell of run times. "
+                "Remove it, and start anew with more time for each process"
+            )
 
 
 def write_partial(partial: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
@@ -391,6 +463,7 @@ def alone(output: Path | None) -> Iterator[None]:
     with files.alone(path, f"{output}: waiting for another process that makes this release"):
         if output.exists():
             raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
+        files.require_writable(output)
         yield
 
 
@@ -405,8 +478,8 @@ def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) 
     d, c, k = problem.dimension, cell.chains, loop.done // run.thin
     draws = np.concatenate([np.empty((c, 0, d)), *run.draws], axis=1)
     names = counted(cell.algorithm)
-    counts = np.concatenate([np.zeros((len(names), c, 0), np.int64), *run.counts], axis=2)
-    accepted, diverging = (counts[names.index(name)] for name in ("accepted", "diverging"))
+    numbers = np.concatenate([np.zeros((len(names), c, 0), np.int64), *run.counts], axis=2)
+    accepted, diverging = (numbers[names.index(name)] for name in ("accepted", "diverging"))
     labels = {
         "chain": np.arange(c),
         "draw": thin * np.arange(1, k + 1),
@@ -429,9 +502,9 @@ def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) 
         "chains": c,
         "thin": thin,
         "iterations": done,
-        "forfeited": loop.lost,
+        "forfeited": loop.plan.paid - loop.plan.made,
         "ledger": json.dumps(run.ledger.to_json()),
-        "data_ledger": json.dumps(loop.entry, sort_keys=True),
+        "data_ledger": json.dumps(loop.unfinished.entry, sort_keys=True),
     }
     # The call that makes a regression has its centres, scales, levels and prior, which its readers need.
     if release_files.is_description(text := getattr(problem.model, "description", None)):
