@@ -138,9 +138,18 @@ def test_a_study_that_changed_meanwhile_is_not_resumed(
     table = np.random.default_rng(0).normal(size=(50, 3))
     np.savetxt("people.csv", table, delimiter=",", header="y,x,w", comments="")
     study = {
-        "name": "own",
-        "epsilons": [8],
-        "models": {"line": {"model": "line_of_own:Line", "data": "people.csv", "columns": ["y", "x"]}},
+        "title": "A line",
+        "delta": "0.1/n",
+        "seeds": 1,
+        "tuning": {"mode": "none"},
+        "models": {
+            "line": {
+                "model": "line_of_own:Line",
+                "data": "people.csv",
+                "columns": ["y", "x"],
+                "epsilons": [8],
+            }
+        },
         "methods": {"dp-penalty": {"algorithm": "dp-penalty", "most_draws": 10, "iterations": 40}},
     }
     text = json.dumps(study).replace('["y", "x"]', "[y, x]").replace('"most_draws"', "most_draws")
@@ -170,7 +179,7 @@ def test_a_study_that_changed_meanwhile_is_not_resumed(
         patch.setattr(releases.ReleaseLoop, "advance", stopped)
         assert main(command) == 130
     Path("own.yaml").write_text(text.replace(*change))
-    assert main(command) == (1 if change[0] else 0)
+    assert main(command) == (2 if change[0] else 0)
     Path("own.yaml").write_text(text)
     if change[0]:
         assert main(command) == 0

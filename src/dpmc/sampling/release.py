@@ -233,12 +233,17 @@ def identity(cell: Cell, plan: Plan) -> dict[str, Any]:
     problem, model, accountant = cell.problem, cell.problem.model, cell.resolved_accountant()
     own = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
     own |= {
-        "problem": [problem.label, problem.parameters, problem.source, getattr(model, "description", None)],
-        "algorithm": [type(cell.algorithm).__name__, repr(cell.algorithm), cell.algorithm.draws_version],
-        "accountant": [cell.accountant, accountant.name, accountant.version],
+        "problem": problem.label,
+        "algorithm": [repr(cell.algorithm), cell.algorithm.draws_version],
+        "accountant": [cell.accountant, accountant.version],
     }
-    versions = {"dpmc": __version__, "opendp": version("opendp")}
-    told = {**{f"cell: {key}": value for key, value in own.items()}, "plan": plan, "versions": versions}
+    told = {f"{key} of the run": value for key, value in own.items()} | {
+        "columns read": problem.source,
+        "parameters": problem.parameters,
+        "description": getattr(model, "description", None),
+        "lengths": plan,
+        "versions": [__version__, version("opendp")],
+    }
     plain: dict[str, Any] = json.loads(json.dumps(told))
     return plain
 
