@@ -210,3 +210,30 @@ def test_single_precision_passes() -> None:
         return narrow[:, 0] * eta - np.logaddexp(np.float32(0.0), eta)
 
     assert sampled(dpmc.Model(40, log_likelihood), columns=41, n=500).attrs["iterations"] == 4
+
+
+class DesignOfArrays:
+    """A regression that computes its design once for each array, as it recognises arrays by `key`."""
+
+    dimension = 2
+
+    def __init__(self, key: Callable[[np.ndarray], object]) -> None:
+        self.key, self.known, self.design = key, None, np.empty(0)
+
+    def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.key(rows) != self.known:
+            self.known, self.design = self.key(rows), np.tanh(rows[:, 1])
+        return np.asarray(regression(theta, rows[:, 0], self.design))
+
+
+def address(rows: np.ndarray) -> object:
+    return rows.__array_interface__["data"][0], rows.shape
+
+
+@pytest.mark.parametrize(
+    "key", [address, lambda rows: (*address(rows), rows[0, 0], rows[-1, -1])], ids=["address", "and ends"]
+)
+def test_a_memory_of_arrays_is_found(key: Callable[[np.ndarray], object]) -> None:
+    with pytest.raises(dpmc.DpmcError, match="other rows in the same array get the values of those before"):
+        sampled(DesignOfArrays(key))
+    sampled(DesignOfArrays(lambda rows: rows.tobytes()))  # this memory knows rows by their values

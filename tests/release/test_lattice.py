@@ -1,5 +1,6 @@
 """Integer sums: a row's integer is its own, and one row moves a sum by at most 2m, exactly."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpmc.evaluators.lattice import (
     Lattice,
     LatticeEvaluator,
     block_size,
+    in_block,
     sum_of_squares,
     within_norm,
 )
@@ -222,6 +224,24 @@ def test_what_cannot_be_computed_has_its_public_integer() -> None:
     assert (gradient[1:4] == 0).all() and gradient[4].any() and abs(ratio[4]) == M.ratio
     alone = integers("own", rows[4:])  # its block failed above, and does not here
     assert ratio[4] == alone[0][0] and (gradient[4] == alone[1][0]).all()
+
+
+@pytest.mark.parametrize(("bad", "most"), [([7], 19), ([0], 19), ([3, 300], 36), (range(512), 1023)])
+def test_an_error_on_one_row_costs_a_few_calls(bad: Sequence[int], most: int) -> None:
+    """A row that is slow shows in the run time: less, if its neighbours are not computed one by one."""
+    rows, calls = np.arange(512.0)[:, None], [0]
+
+    def method(block: np.ndarray) -> np.ndarray:
+        calls[0] += 1
+        assert block.shape == rows.shape
+        if np.isin(block, bad).any():
+            raise ValueError
+        return 2.0 * block[:, 0]
+
+    values = in_block(method, rows, np.empty((512, 1)), ())
+    expected = np.where(np.isin(rows[:, 0], bad), np.nan, 2.0 * rows[:, 0])
+    np.testing.assert_array_equal(values, expected)
+    assert calls[0] <= most
 
 
 class Centred(Fussy):
