@@ -56,7 +56,7 @@ def measure(label: str) -> list[list[Any]]:
     spec = study.model(label)
     problem = datasets.build(label, spec.model, spec.data, spec.n)
     model, evaluator = problem.model, problem.evaluator
-    theta, statistics = np.ascontiguousarray(problem.reference[:CHAINS]), model.statistics(problem.rows)
+    theta, statistics = np.ascontiguousarray(problem.exact.reference[:CHAINS]), model.statistics(problem.rows)
     rows = []
     for what, method in (("log ratio", "dp-penalty"), ("log ratio, one component", "dp-penalty-guided")):
         values, _ = pinned_hyperparameters(study, label, method)

@@ -122,7 +122,7 @@ def sample(
     """
     from dpmc.data import chain_files
     from dpmc.sampling import loop
-    from dpmc.sampling.cell import Cell, described
+    from dpmc.sampling.cell import Cell, Given
 
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     seed = checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
@@ -147,11 +147,11 @@ def sample(
         thin=thin,
         rows_per_person=most,
         streams="content",
+        given=Given(hyperparameters=values, algorithm_id=algorithm),
     )
     cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = loop.sample(cell, [seed], progress=reporter(name) if progress else None)
-    finished.attrs |= described(cell, values, "", algorithm, {})
     if progress:
         from dpmc.metrics import summary
 
@@ -421,7 +421,7 @@ def _public_problem(model: object, data: object, data_are_public: bool, starts: 
     if data is not None and not isinstance(data, Number):
         if not data_are_public:
             raise DpmcError(f"data: {LEAK}: give the number of rows to simulate, or set data_are_public=True")
-        return datasets.with_exact_posterior(_problem(model, data, starts))
+        return datasets.with_exact(_problem(model, data, starts))
     label, name, definition = named_model(model)
     n = definition.n if data is None else checked("data", count, data)
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)

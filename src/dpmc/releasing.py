@@ -112,7 +112,7 @@ def release(
     from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.sampling import release as releases
-    from dpmc.sampling.cell import Cell
+    from dpmc.sampling.cell import Cell, Given
 
     open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
@@ -127,10 +127,10 @@ def release(
     rows = of_length(rows, None if n is None else checked("n", count, n))
     table = str(data) if isinstance(data, str | Path) else type(data).__name__
     source = (table, repr(columns), repr(coding))
-    problem = datasets.without_rows(label, name, rows.shape, max(chains, STARTS), definition, source)
+    problem = datasets.public_setting(label, name, rows.shape, max(chains, STARTS), definition, source)
     if start is not None:
         problem.starts = given_start(start, chains, problem.dimension)
-        problem.check("start", rows_are_zeros=True)
+        problem.check("start")
     delta = delta_for(delta, problem.n)
     with_noise = calibrated(algorithm, values, epsilon, delta, problem.n)
     cell = Cell(
@@ -143,10 +143,11 @@ def release(
         chains=chains,
         iterations=None if iterations is None else checked("iterations", count, iterations),
         thin=thin,
+        given=Given(hyperparameters=values, algorithm_id=algorithm),
     )
     place = None if output is None else Path(output).expanduser()
     report = reporter(f"{label} {algorithm}") if progress else None
-    return releases.release(cell, rows, values, opened, place, report)
+    return releases.release(cell, rows, opened, place, report)
 
 
 def reporter(name: str) -> Any:

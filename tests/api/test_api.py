@@ -295,7 +295,7 @@ def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior
     )
     name, definition = given_model(functions)
     problem = build("one", name, "tuning", 400, definition=definition)
-    assert len(problem.reference) == 0
+    assert len(problem.exact.reference) == 0
     posterior = exact.posterior(problem.rows, 1.0)
     precision = np.linalg.inv(posterior.covariance())
     scales = first_setting.scales(problem)

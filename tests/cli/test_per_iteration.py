@@ -48,8 +48,10 @@ def folder(tmp_path, monkeypatch):
         path.write_text(yaml.safe_dump(content))
     monkeypatch.chdir(tmp_path)
     problem = datasets.build("circle", "circle", "fresh-0", N)
-    problem.histogram_edges = histogram.equal_edges(problem.reference, 20)
-    problem.histogram_counts, _ = histogram.bin_counts(problem.reference, problem.histogram_edges)
+    problem.histogram_edges = histogram.equal_edges(problem.exact.reference, 20)
+    problem.exact.histogram_counts, _ = histogram.bin_counts(
+        problem.exact.reference, problem.exact.histogram_edges
+    )
     problem.write(tmp_path / "circle" / "fresh-0.nc")
     return tmp_path
 
@@ -111,7 +113,9 @@ def test_traces_are_the_metrics_of_the_draws_so_far(folder, table, method):
         draws = chain.draws[0, : iteration // thin]
         assert values["rows_used", iteration] == N * iteration
         if len(draws):
-            kl, _ = histogram.symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
+            kl, _ = histogram.symmetric_kl(
+                draws, problem.exact.histogram_edges, problem.exact.histogram_counts
+            )
             assert values["symmetric_kl", iteration] == pytest.approx(kl, rel=1e-12)
         else:
             assert ("symmetric_kl", iteration) not in values

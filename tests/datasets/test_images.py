@@ -136,7 +136,7 @@ def test_the_mixture_s_problem_holds_the_histogram_of_exact_draws(tmp_path):
     again = read_problem(tmp_path / "problem.nc")
     assert again.histogram_edges.shape == (2, 100) and again.histogram_counts.shape == (99, 99)
     assert again.histogram_counts.sum() == datasets.HISTOGRAM_DRAWS
-    counts, dropped = bin_counts(problem.reference, again.histogram_edges)
+    counts, dropped = bin_counts(problem.exact.reference, again.histogram_edges)
     assert dropped < 5  # 1000 draws of the same law, of which one in 50,000 lies outside on average
     # Shares of the halves of the grid agree: standard error below 1.6 % each; 6 of them allowed.
     shares = [c[:50].sum() / c.sum() for c in (counts, again.histogram_counts)]

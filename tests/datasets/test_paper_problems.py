@@ -51,7 +51,7 @@ def test_priors_are_those_of_code_and_text(problems):
 def test_starts_follow_the_thesis_rule_and_each_run_has_four_of_its_own(problems, name):
     problem = problems[name]
     assert problem.starts.shape == (40, problem.dimension)
-    scale = problem.reference.std(axis=0).mean()
+    scale = problem.exact.reference.std(axis=0).mean()
     np.testing.assert_array_equal(problem.starts, published.starts(problem.true_theta, scale, 40))
     assert len(np.unique(problem.starts[:, 0])) == 40
     again = datasets.build(name, name, "published", starts=4)

@@ -114,8 +114,11 @@ def test_exact_draws_of_own_rows_are_those_of_public_rows_with_the_same_names() 
     """What evaluation computes later equals what a data file holds from the beginning."""
     made = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 200, 4)
     own = datasets.from_rows("flat-banana-2d", "flat-banana-2d", "own", made.rows, 4)
-    assert len(own.reference) == 0 and np.isnan(own.posterior_mean).all()
+    assert len(own.exact.reference) == 0 and np.isnan(own.exact.posterior_mean).all()
     exact = datasets.with_exact_posterior(own)
-    np.testing.assert_array_equal(exact.posterior_mean, made.posterior_mean)
-    np.testing.assert_array_equal(exact.posterior_covariance, made.posterior_covariance)
-    assert exact.reference.shape == made.reference.shape and exact.baselines.shape == made.baselines.shape
+    np.testing.assert_array_equal(exact.exact.posterior_mean, made.posterior_mean)
+    np.testing.assert_array_equal(exact.exact.posterior_covariance, made.posterior_covariance)
+    assert (
+        exact.exact.reference.shape == made.reference.shape
+        and exact.exact.baselines.shape == made.baselines.shape
+    )

@@ -110,7 +110,7 @@ def write_runs(results: Path, of: Study, cell: CellKey, scale: float = 1.0, k: i
     spec = of.models[cell[0]]
     problem = datasets.build(cell[0], spec.model, spec.data, spec.n)
     for seed, path in enumerate(chain_paths(results, of, cell)):
-        draws = problem.baselines.reshape(-1, problem.dimension)
+        draws = problem.exact.baselines.reshape(-1, problem.dimension)
         order = np.random.default_rng(seed).integers(len(draws), size=(4, k))
         theta = draws.mean(axis=0) + scale * (draws[order] - draws.mean(axis=0))
         write_chain(path, of, cell, seed, theta)

@@ -83,7 +83,7 @@ def test_values_of_one_seed() -> None:
     difference = np.cov(kept.T) - np.eye(2)
     assert got["covariance_error"] == pytest.approx(math.sqrt((difference**2).sum()))
     generator = stream("published", "m", "a", "4", 3, "mmd")
-    assert got["mmd"] == published_mmd(kept, problem.reference, generator)
+    assert got["mmd"] == published_mmd(kept, problem.exact.reference, generator)
     assert got["acceptance_rate"] == pytest.approx(20 / 40)
     assert got["ratio_clip_fraction"] == pytest.approx(5 / 100)
     assert got["gradient_clip_fraction"] == pytest.approx(22 / (11 * 100))

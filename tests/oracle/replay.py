@@ -97,7 +97,7 @@ def _compared(
     total = draws.shape[1]
     early = known["iteration"] <= total
     kept = known["iteration"][early] - 1
-    sd = np.sqrt(np.diag(cell.problem.posterior_covariance))
+    sd = np.sqrt(np.diag(cell.problem.exact.posterior_covariance))
     sd = np.where(sd > 0.0, sd, known["theta"].std(axis=(0, 1)))  # it is NaN where it is unknown
     difference = np.abs(draws[:, kept] - known["theta"][:, early]) / sd
     decisions = np.unpackbits(known["accepted"], axis=1)[:, :total] != counts[0]

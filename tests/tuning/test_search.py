@@ -257,8 +257,8 @@ def test_a_bias_is_in_posterior_sds_of_all_rows() -> None:
 
 def test_runs_without_a_bias_are_rarely_called_biased() -> None:
     problem, generator = known_posterior(), np.random.default_rng(2)
-    sds = np.sqrt(np.diag(problem.posterior_covariance))
-    runs = problem.posterior_mean + sds * generator.standard_normal((1000, 6, 2))
+    sds = np.sqrt(np.diag(problem.exact.posterior_covariance))
+    runs = problem.exact.posterior_mean + sds * generator.standard_normal((1000, 6, 2))
     wrong = sum(search.bias(estimates, problem)[2] != "ok" for estimates in runs)
     assert 20 < wrong < 70  # 5 %
 

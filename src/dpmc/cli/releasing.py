@@ -3,8 +3,6 @@
 import argparse
 import dataclasses
 
-import numpy as np
-
 from dpmc.api import STARTS
 from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked
@@ -36,13 +34,14 @@ def release(options: argparse.Namespace) -> None:
     columns = spec.columns or columns
     rows, chains = of_length(read_release_rows(file, columns, coding), options.n), max(study.chains, STARTS)
     source = (str(file), repr(columns), repr(coding))
-    problem = datasets.without_rows(options.model, spec.model, rows.shape, chains, definition, source)
+    setting = datasets.public_setting(options.model, spec.model, rows.shape, chains, definition, source)
     if spec.start == "true":
-        problem.starts = np.tile(problem.true_theta, (chains, 1))
+        setting.starts = setting.true_theta[None]
     given = hyperparameters_of(study, options.model, options.method, options.hyperparameters)
-    cell = make_cell(study, problem, options.method, canonical_epsilon(options.epsilon), given)
+    cell = make_cell(study, setting, options.method, canonical_epsilon(options.epsilon), given)
     lengths = {"iterations": options.iterations, "thin": options.thin}
     cell = dataclasses.replace(cell, **{name: k for name, k in lengths.items() if k is not None})
     values = {**given.values, **study.method(options.method).options}
+    cell = dataclasses.replace(cell, given=dataclasses.replace(cell.given, hyperparameters=values))
     report = None if options.quiet else reporter(f"{options.model} {options.method}")
-    releases.release(cell, rows, values, ledger, options.output, report)
+    releases.release(cell, rows, ledger, options.output, report)

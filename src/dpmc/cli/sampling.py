@@ -17,8 +17,8 @@ from dpmc.common.streams import canonical_epsilon
 from dpmc.data import chain_files
 from dpmc.data.problem import Problem
 from dpmc.privacy.events import repeat
-from dpmc.sampling.cell import Cell, described
-from dpmc.studies import Study, calibrated_values, load_study, make_cell, pinned_hyperparameters, problem_of
+from dpmc.sampling.cell import Cell
+from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
 
 if TYPE_CHECKING:
     from dpmc.sampling.jobs import Job
@@ -133,20 +133,14 @@ def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: Prob
     """Return the jobs of a method: one, or if ε sets the noise one for each set of hyperparameters."""
     from dpmc.sampling import jobs
 
-    spec = study.own_method(asked.method)
     pinned = hyperparameters_of(study, options.model, asked.method, options.hyperparameters)
     lengths = {"iterations": options.iterations, "thin": options.thin}
     given = {name: value for name, value in lengths.items() if value is not None}
-    alike: dict[str, list[Cell]] = {}
-    about = {}
+    alike: dict[str, list[Cell[Problem]]] = {}
     for epsilon in asked.epsilons:
         cell = dataclasses.replace(make_cell(study, problem, asked.method, epsilon, pinned), **given)
-        about[epsilon] = described(cell, pinned.values, study.name, spec.algorithm, spec.options)
-        if study.epsilon_kind != "total" or cell.algorithm.calibrates_run:
-            calibrated = calibrated_values(study, asked.method, pinned.values, epsilon, problem.n)
-            about[epsilon]["calibrated"] = json.dumps(calibrated, sort_keys=True)
-        alike.setdefault(about[epsilon].get("calibrated", ""), []).append(cell)
-    return [jobs.Job(cells, asked.seeds, about, asked.files) for cells in alike.values()]
+        alike.setdefault(json.dumps(cell.given.calibrated, sort_keys=True), []).append(cell)
+    return [jobs.Job(cells, asked.seeds, asked.files) for cells in alike.values()]
 
 
 def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
@@ -163,7 +157,7 @@ def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
         print(*summary.lines(list(zip(cells, files, strict=True))), sep="\n", file=sys.stderr)
 
 
-def _say_what_runs_cost(cells: list[Cell], seeds: int) -> None:
+def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
     """Print a warning with the total ε of several runs on private data."""
     from dpmc.data import datasets
     from dpmc.metrics.summary import rounded_up

@@ -7,7 +7,8 @@ the stem of a user's file.
 
 import math
 import re
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dpmc.common.streams import stream
 from dpmc.common.threads import one_blas_thread
 from dpmc.common.values import MOST_STARTS, array
 from dpmc.data import histogram, images, published
-from dpmc.data.problem import Problem
+from dpmc.data.problem import Exact, Problem, Setting
 from dpmc.evaluators import calls
 from dpmc.models import Definition
 from dpmc.models.banana import Banana, BananaPosterior
@@ -77,7 +78,7 @@ def build(
         problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
     problem.check(f"data {dataset} of {label}")
     if start == "true":
-        problem.starts = np.tile(problem.true_theta, (starts, 1))
+        problem.starts = problem.true_theta[None]
     return problem
 
 
@@ -103,7 +104,7 @@ def from_rows(
 ) -> Problem:
     """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
 
-    It has no exact posterior, since the rows may be private (`with_exact_posterior`). `source` is the name of
+    It has no exact posterior, since the rows may be private (`exact_posterior`). `source` is the name of
     the rows in messages, `definition` that of a model given in Python. Raises DpmcError if `name` is that of
     a data set of dpmc, since private rows would then be treated as public.
     """
@@ -115,24 +116,25 @@ def from_rows(
 
 
 @one_blas_thread()
-def without_rows(
+def public_setting(
     label: str,
     model_id: str,
     shape: tuple[int, int],
     starts: int = 20,
     definition: Definition | None = None,
     source: tuple[str, ...] = (),
-) -> Problem:
-    """Return the problem of private rows of this shape (n, columns), with zeros in their place.
+) -> Setting:
+    """Return the public setting of private rows of this shape (n, columns), for a release.
 
-    For a release: whatever is read of it is public. `source` says which columns of which table were read.
-    Raises DpmcError if a row of the model has other columns.
+    `source` says which columns of which table were read. Raises DpmcError if a row of the model has other
+    columns.
     """
     definition = definition or models.definition(model_id)
-    problem = _problem(label, model_id, "release", definition, np.zeros(shape), starts)
-    problem.check("release", rows_are_zeros=True)
-    problem.source = source
-    return problem
+    public = _public_draws(model_id, definition, shape[0])
+    points = _starts(definition.model, ("own rows",), public, np.array(definition.true_theta), starts)
+    setting = Setting(**_public(label, model_id, "release", definition, shape), starts=points, source=source)
+    setting.check("release")
+    return setting
 
 
 def _generated_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
@@ -170,64 +172,81 @@ def _simulated_rows(
     return rows
 
 
+def _public(
+    label: str, model_id: str, dataset: str, definition: Definition, shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """Return what a setting has besides its start points, by the names of its fields."""
+    return {
+        "label": label,
+        "model_id": model_id,
+        "dataset": dataset,
+        "model": definition.model,
+        "n": shape[0],
+        "columns": shape[1],
+        "temperature": definition.temperature(shape[0]),
+        "true_theta": np.array(definition.true_theta),
+    }
+
+
 def _problem(
     label: str, model_id: str, dataset: str, definition: Definition, rows: np.ndarray, starts: int
 ) -> Problem:
     """Return the problem of rows, not checked yet, with start points; of public rows also the posterior."""
-    model, d = definition.model, len(definition.true_theta)
-    true_theta = np.array(definition.true_theta)
-    problem = Problem(
-        label=label,
-        model_id=model_id,
-        dataset=dataset,
-        model=model,
-        rows=np.ascontiguousarray(rows, dtype=float),
-        temperature=definition.temperature(len(rows)),
-        starts=np.empty((0, d)),
-        true_theta=true_theta,
-        reference=np.empty((0, d)),
-        baselines=np.empty((0, 0, d)),
-        posterior_mean=np.full(d, np.nan),
-        posterior_covariance=np.full((d, d), np.nan),
-    )
-    names: tuple[str, ...] = (dataset, label)
-    public = np.empty((0, d))  # posterior draws of public rows, which set the spread of start points
+    rows = np.ascontiguousarray(rows, dtype=float)
+    if rows.ndim != 2:
+        raise DpmcError(f"data {dataset} of {label}: rows: shape {rows.shape} must be (n, columns)")
+    d = len(definition.true_theta)
+    public = _public(label, model_id, dataset, definition, rows.shape)
+    problem = Problem(**public, rows=rows, starts=np.empty((0, d)), exact=Exact.unknown(d))
     if is_public(dataset):
-        public = with_exact_posterior(problem).reference
+        problem.exact = exact_posterior(problem)
+        names: tuple[str, ...] = (dataset, label)
+        draws = problem.exact.reference
     else:
         # No ε covers start points, so they must not depend on private rows, nor on the name of these.
-        names = ("own rows",)
-        if hasattr(model, "simulate") and hasattr(model, "posterior"):
-            others = _simulated_rows(definition, model_id, stream("rows for start points"), len(rows))
-            posterior = model.posterior(others, problem.temperature)
-            draws = posterior.draws(stream("posterior for start points"), REFERENCE_DRAWS)
-            public = array(draws, (REFERENCE_DRAWS, d), f"model: {model_id}: posterior: draws")
-    problem.starts = _starts(model, names, public, true_theta, starts)
+        names, draws = ("own rows",), _public_draws(model_id, definition, len(rows))
+    problem.starts = _starts(definition.model, names, draws, problem.true_theta, starts)
     return problem
+
+
+def _public_draws(model_id: str, definition: Definition, n: int) -> np.ndarray:
+    """Return posterior draws (draws, d) of n simulated rows, which set the spread of starts; or (0, d)."""
+    model, d = definition.model, len(definition.true_theta)
+    if not (hasattr(model, "simulate") and hasattr(model, "posterior")):
+        return np.empty((0, d))
+    others = _simulated_rows(definition, model_id, stream("rows for start points"), n)
+    posterior = model.posterior(others, definition.temperature(n))
+    draws = posterior.draws(stream("posterior for start points"), REFERENCE_DRAWS)
+    return array(draws, (REFERENCE_DRAWS, d), f"model: {model_id}: posterior: draws")
 
 
 @one_blas_thread()
 @calls.without_warnings()
-def with_exact_posterior(problem: Problem) -> Problem:
-    """Add the exact posterior and draws of it to a problem, where the model has one and they are missing.
+def exact_posterior(problem: Problem) -> Exact:
+    """Return the exact posterior of a problem and draws of it, where the model has one; else what is known.
 
     For evaluation and for public rows only. Sampling needs none of it; computed from private rows it could
     fail by one row.
     """
     model, d = problem.model, problem.dimension
-    if not hasattr(model, "posterior") or len(problem.reference):
-        return problem
+    if not hasattr(model, "posterior") or len(problem.exact.reference):
+        return problem.exact
     posterior = model.posterior(problem.rows, problem.temperature)
     where = f"model: {problem.model_id}: posterior"
     draws = array(_exact_draws(posterior, problem), (1 + BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
-    problem.reference, problem.baselines = draws[0], draws[1:]
-    problem.posterior_mean = array(posterior.mean(), (d,), f"{where}: mean")
-    problem.posterior_covariance = array(posterior.covariance(), (d, d), f"{where}: covariance")
+    mean = array(posterior.mean(), (d,), f"{where}: mean")
+    exact = Exact(draws[0], draws[1:], mean, array(posterior.covariance(), (d, d), f"{where}: covariance"))
     if getattr(model, "histogram_truth", False):
-        draws = posterior.draws(stream("histogram", problem.dataset, problem.label), HISTOGRAM_DRAWS)
-        problem.histogram_edges = histogram.equal_edges(draws)
-        problem.histogram_counts, _ = histogram.bin_counts(draws, problem.histogram_edges)
-    return problem
+        many = posterior.draws(stream("histogram", problem.dataset, problem.label), HISTOGRAM_DRAWS)
+        edges = histogram.equal_edges(many)
+        counts, _ = histogram.bin_counts(many, edges)
+        exact = replace(exact, histogram_edges=edges, histogram_counts=counts)
+    return exact
+
+
+def with_exact(problem: Problem) -> Problem:
+    """Return a problem with its exact posterior, where the model has one (`exact_posterior`)."""
+    return replace(problem, exact=exact_posterior(problem))
 
 
 def _starts(

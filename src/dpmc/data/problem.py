@@ -1,8 +1,13 @@
-"""A problem: model, private rows, temperature, start points, and its exact posterior if known."""
+"""What a run is about: a public setting, private rows, and the exact posterior where it is known.
+
+Three types. `Setting` has what is public: what a release publishes, prices, refuses or says takes it alone.
+`Problem` is a setting with its rows. `Exact` is what chains are compared with; of private rows it is as
+private as they are.
+"""
 
 import functools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,12 +15,13 @@ import numpy as np
 
 from dpmc import evaluators, models
 from dpmc.base import Model, SimulatingModel
-from dpmc.common import files
+from dpmc.common import checks, files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import array, shown
+from dpmc.common.roles import Role, declared, derived, fact, working
+from dpmc.common.values import MOST_PARAMETERS, array, shown
 from dpmc.data import chain_files
 from dpmc.evaluators.calls import without_warnings
-from dpmc.models.fingerprint import digest, fingerprint
+from dpmc.models.fingerprint import digest, fingerprint, public_values
 from dpmc.models.trial import try_out
 
 if TYPE_CHECKING:
@@ -23,17 +29,19 @@ if TYPE_CHECKING:
 
 LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 
-#: The dimensions of each array in a file. Equal names have equal sizes.
+#: The dimensions of each array in a file, of a problem and of its exact posterior. Equal names, equal sizes.
 ARRAYS = {
     "rows": ("row", "column"),
     "starts": ("start", "parameter"),
     "true_theta": ("parameter",),
+}
+EXACT = {
     "reference": ("draw", "parameter"),
     "baselines": ("baseline", "baseline_draw", "parameter"),
     "posterior_mean": ("parameter",),
     "posterior_covariance": ("parameter", "parameter_"),
 }
-#: Those that a problem may lack; `histogram_counts` has a dimension for each parameter.
+#: Those that may be missing; `histogram_counts` has a dimension for each parameter.
 OPTIONAL = {
     "test_rows": ("test_row", "column"),
     "histogram_edges": ("parameter", "edge"),
@@ -45,104 +53,103 @@ def _none() -> Any:
     return field(default_factory=lambda: np.empty((0, 0)))
 
 
-@dataclass
-class Problem:
-    """Input of a sampler and its evaluation; n rows, d parameters, s start points."""
+@dataclass(frozen=True)
+class Exact:
+    """The exact posterior of a problem in d dimensions."""
 
-    label: str  # name of the model in the study
-    model_id: str  # catalogue id, or module:Class
-    dataset: str  # published, fresh-r, tuning, or a name given by the user
-    model: Model
-    rows: np.ndarray  # (n, d_x), private
-    temperature: float  # T
-    starts: np.ndarray  # (s, d)
-    true_theta: np.ndarray  # (d,)
-    reference: np.ndarray  # (draws, d) exact posterior draws; (0, d) if there are none
+    reference: np.ndarray  # (draws, d) exact draws; (0, d) if there are none
     baselines: np.ndarray  # (samples, draws, d) further exact draws
     posterior_mean: np.ndarray  # (d,); NaN where unknown
     posterior_covariance: np.ndarray  # (d, d); NaN where unknown
     # Only some models have these; empty arrays otherwise.
-    test_rows: np.ndarray = _none()  # (m, d_x), public
     histogram_edges: np.ndarray = _none()  # (d, e), of data/histogram.py
     histogram_counts: np.ndarray = _none()  # (e − 1, …, e − 1), of exact draws
-    caveat: str = ""  # a limit of the privacy guarantee for these rows
-    source: tuple[str, ...] = ()  # of a release: what was read, and as what; public
-    tried: set[bool] = field(init=False, default_factory=set)  # gradients, of the trials that were passed
 
-    @functools.cached_property
-    def evaluator(self) -> "Evaluator":
-        """Return the evaluator of the rows; it makes its layouts when they are first needed."""
-        return evaluators.build(self.model, self.rows)
+    @classmethod
+    def unknown(cls, d: int) -> "Exact":
+        """Return that of which nothing is known."""
+        return cls(np.empty((0, d)), np.empty((0, 0, d)), np.full(d, np.nan), np.full((d, d), np.nan))
 
-    @functools.cached_property
-    def digest(self) -> str:
-        """Return a SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
-        rows = np.ascontiguousarray(self.rows)
-        return digest(fingerprint(self.model, rows), self.temperature, rows)
 
-    @property
-    def n(self) -> int:
-        """Return the number of rows."""
-        return len(self.rows)
+@declared
+@dataclass(kw_only=True)
+class Setting:
+    """What is public about a run's data and model: n rows of some columns, d parameters."""
 
-    @property
+    label: str = fact(
+        Role.FILE | Role.RELEASE, name="model", check=checks.name
+    )  # the model's name in the study
+    model_id: str = fact(Role.FILE | Role.ENTRY, check=checks.name)  # catalogue id, or module:Class
+    dataset: str = fact(Role.FILE)  # published, fresh-r, tuning, or a name given by the user
+    model: Model = working()
+    n: int = fact(Role.FILE | Role.RELEASE | Role.ENTRY, check=checks.whole(1))
+    columns: int = fact(Role.ENTRY, check=checks.whole(1))  # of a row
+    temperature: float = fact(Role.FILE | Role.RELEASE | Role.ENTRY, check=checks.double(1.0))  # T
+    starts: np.ndarray = working()  # (s, d); (1, d): the start of all chains
+    true_theta: np.ndarray = working()  # (d,)
+    caveat: str = fact(Role.FILE, plain=lambda text: text or None, default="")  # a limit of the guarantee
+    source: tuple[str, ...] = fact(Role.ASKED, default=())  # of a release: what was read, and as what
+    tried: set[bool] = working(init=False, default_factory=set)  # gradients, of trials that were passed
+
+    @derived.fact(Role.FILE | Role.RELEASE, check=checks.whole(1, MOST_PARAMETERS))
     def dimension(self) -> int:
         """Return the number of parameters d."""
         return int(self.model.dimension)
 
-    @property
+    @derived.fact(Role.ASKED)
     def parameters(self) -> tuple[str, ...]:
         """Return the names of the parameters; () if the model does not name them."""
         return tuple(getattr(self.model, "parameters", ()))
 
+    @derived.fact(Role.RELEASE, check=checks.description)
+    def description(self) -> str | None:
+        """Return the call that makes a regression, which has its centres, scales, levels and prior."""
+        text = getattr(self.model, "description", None)
+        return text if checks.is_description(text) else None
+
+    @derived.fact(Role.ENTRY, check=checks.digits(64))
+    def model_values(self) -> str:
+        """Return a digest of the model's values on public rows."""
+        return public_values(self.model, self.columns)
+
+    def start_of(self, seed: int, chains: int) -> np.ndarray:
+        """Return the start points (chains, d) of a seed; raise DpmcError if there are not so many."""
+        if len(self.starts) == 1:
+            return np.repeat(self.starts, chains, axis=0)
+        first, available = seed * chains, len(self.starts)
+        if first + chains > available:
+            raise DpmcError(
+                f"seed: {seed} needs start points {first} to {first + chains - 1}, "
+                f"the data set {self.dataset} has {available}"
+            )
+        return self.starts[first : first + chains].copy()
+
     def try_out(self, gradients: bool) -> None:
         """Try the model on public dummy rows, once; raise DpmcError if it must not be used."""
         if gradients not in self.tried:
-            try_out(self.model, self.rows.shape, self.starts, gradients)
+            try_out(self.model, (self.n, self.columns), self.starts, gradients)
             self.tried.add(gradients)
 
-    def _dimensions(self) -> dict[str, tuple[str, ...]]:
-        """Return the dimensions of the arrays that the problem has."""
-        optional = {name: dims for name, dims in OPTIONAL.items() if getattr(self, name).size}
-        if "histogram_counts" in optional:
-            optional["histogram_counts"] = tuple(f"bin_{axis}" for axis in range(self.dimension))
-        return ARRAYS | optional
-
-    def check(self, source: str, rows_are_zeros: bool = False) -> None:
-        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite.
-
-        `rows_are_zeros`: the rows are those of a release, which the model's `check_rows` does not get.
-        """
+    def check(self, source: str) -> None:
+        """Raise DpmcError, naming `source`, if numbers and arrays do not fit the model or are not finite."""
         model, d, own_model = self.model, self.dimension, ":" in self.model_id
-        sizes: dict[str, int | None] = {"parameter": d, "parameter_": d}
-        sizes |= {f"bin_{axis}": self.histogram_edges.shape[-1] - 1 for axis in range(d)}
-        for name, dims in self._dimensions().items():
-            values = getattr(self, name)
-            if name.startswith("posterior") and np.isnan(values).all():  # unknown
-                values = np.zeros(values.shape)
-            array(values, tuple(sizes.get(dim) for dim in dims), f"{source}: {name}")
-            if name == "rows":
-                sizes["column"] = values.shape[1]  # of test rows, too
+        array(self.starts, (None, d), f"{source}: starts")
+        array(self.true_theta, (d,), f"{source}: true_theta")
         if own_model:
             columns = getattr(model, "columns", None)
         else:
             # One simulated row tells how many columns the model's rows have.
             columns = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
-        if columns not in (None, self.rows.shape[1]):
+        if columns not in (None, self.columns):
             raise DpmcError(
-                f"{source}: rows: {self.rows.shape[1]} columns, the model {self.model_id} has {columns}"
+                f"{source}: rows: {self.columns} columns, the model {self.model_id} has {columns}"
             )
-        if max(self.rows.max(initial=0.0), -self.rows.min(initial=0.0)) > LARGEST_VALUE:
-            raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
         if not 0.0 < self.temperature <= 1.0:
             raise DpmcError(
                 f"{source}: temperature: {self.temperature:g} must be greater than 0 and at most 1"
             )
         if self.n == 0:
             raise DpmcError(f"{source}: rows: there are none, at least 1 is needed")
-        if hasattr(model, "check_rows") and not rows_are_zeros:
-            with without_warnings():
-                model.check_rows(self.rows)
         for index, start in enumerate(self.starts if own_model else ()):
             try:
                 value: object = float(model.log_prior(start.copy()))
@@ -154,13 +161,62 @@ class Problem:
                     "must be a number or -inf"
                 )
 
+
+@declared
+@dataclass(kw_only=True)
+class Problem(Setting):
+    """A setting with its private rows (n, columns), and their exact posterior if it is known."""
+
+    rows: np.ndarray = working()
+    exact: Exact = working()
+    test_rows: np.ndarray = working(default_factory=lambda: np.empty((0, 0)))  # (m, columns), public
+
+    @functools.cached_property
+    def evaluator(self) -> "Evaluator":
+        """Return the evaluator of the rows; it makes its layouts when they are first needed."""
+        return evaluators.build(self.model, self.rows)
+
+    @functools.cached_property
+    def _digest(self) -> str:
+        rows = np.ascontiguousarray(self.rows)
+        return digest(fingerprint(self.model, rows), self.temperature, rows)
+
+    @derived.fact(Role.DRAWS | Role.PRIVATE)
+    def digest(self) -> str:
+        """Return a SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
+        return self._digest
+
+    def _arrays(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Return dimensions and values of the arrays that the problem has."""
+        held = {name: getattr(self, name) for name in (*ARRAYS, "test_rows")}
+        held |= {each.name: getattr(self.exact, each.name) for each in fields(Exact)}
+        dims = ARRAYS | EXACT | OPTIONAL
+        dims["histogram_counts"] = tuple(f"bin_{axis}" for axis in range(self.dimension))
+        return {name: (dims[name], held[name]) for name in held if name not in OPTIONAL or held[name].size}
+
+    def check(self, source: str) -> None:
+        """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
+        sizes: dict[str, int | None] = {"parameter": self.dimension, "parameter_": self.dimension}
+        sizes |= {f"bin_{axis}": self.exact.histogram_edges.shape[-1] - 1 for axis in range(self.dimension)}
+        for name, (dims, values) in self._arrays().items():
+            if name.startswith("posterior") and np.isnan(values).all():  # unknown
+                values = np.zeros(values.shape)
+            array(values, tuple(sizes.get(dim) for dim in dims), f"{source}: {name}")
+            if name == "rows":
+                sizes["column"] = values.shape[1]  # of test rows, too
+        super().check(source)
+        if max(self.rows.max(initial=0.0), -self.rows.min(initial=0.0)) > LARGEST_VALUE:
+            raise DpmcError(f"{source}: rows: a value is beyond {LARGEST_VALUE:g}, sums would overflow")
+        if hasattr(self.model, "check_rows"):
+            with without_warnings():
+                self.model.check_rows(self.rows)
+
     def write(self, path: Path) -> None:
         """Write the problem as NetCDF, rows uncompressed."""
         import xarray
 
         arrays = {
-            name: (dims, getattr(self, name).astype(float, copy=False))
-            for name, dims in self._dimensions().items()
+            name: (dims, values.astype(float, copy=False)) for name, (dims, values) in self._arrays().items()
         }
         about = {
             "label": self.label,
@@ -182,7 +238,7 @@ def read_problem(path: str | Path) -> Problem:
     """
     with files.reading(path) as file:
         chain_files.check_schema(path, file.attrs)
-        names = [*ARRAYS, *(name for name in OPTIONAL if name in file.variables)]
+        names = [*ARRAYS, *EXACT, *(name for name in OPTIONAL if name in file.variables)]
         arrays: dict[str, Any] = {
             name: files.values_of(file, name).astype(float, copy=False) for name in names
         }
@@ -194,6 +250,19 @@ def read_problem(path: str | Path) -> Problem:
         if not isinstance(text, str) or (not text and name != "caveat"):
             raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
     model = models.definition(model_id).model
-    problem = Problem(label, model_id, dataset, model, temperature=temperature, caveat=caveat, **arrays)
+    exact = Exact(**{each.name: arrays.pop(each.name) for each in fields(Exact) if each.name in arrays})
+    n, columns = arrays["rows"].shape if arrays["rows"].ndim == 2 else (0, 0)  # `check` names the shape
+    problem = Problem(
+        label=label,
+        model_id=model_id,
+        dataset=dataset,
+        model=model,
+        n=n,
+        columns=columns,
+        temperature=temperature,
+        caveat=caveat,
+        exact=exact,
+        **arrays,
+    )
     problem.check(str(path))
     return problem

@@ -93,7 +93,7 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
     """
     rows: list[Row] = []
     for chain in sorted(chains, key=_seed):
-        seed, dimension = _seed(chain), problem.reference.shape[-1]
+        seed, dimension = _seed(chain), problem.exact.reference.shape[-1]
         if any(row["seed"] == seed for row in rows):
             raise DpmcError(f"metrics: seed {seed} is in two chain files")
         if chain.draws.shape[-1] != dimension:
@@ -133,11 +133,11 @@ def baseline_metrics(problem: Problem, study: str) -> list[Row]:
     Rows have method "baseline", epsilon "" and the baseline's number as seed.
     """
     rows: list[Row] = []
-    for index, sample in enumerate(problem.baselines):
+    for index, sample in enumerate(problem.exact.baselines):
         generator = stream(problem.dataset, problem.label, "baseline", "", index, "mmd")
-        values = {"mmd": published_mmd(sample, problem.reference, generator)}
-        if np.all(np.isfinite(problem.posterior_mean)):
-            values["mean_error"] = mean_error(sample, problem.posterior_mean)
+        values = {"mmd": published_mmd(sample, problem.exact.reference, generator)}
+        if np.all(np.isfinite(problem.exact.posterior_mean)):
+            values["mean_error"] = mean_error(sample, problem.exact.posterior_mean)
         rows += _rows((study, problem.label, "baseline", ""), index, values, [])
     return rows
 
@@ -181,8 +181,10 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
     # The metrics of the DP-Fast MH paper are from all kept draws, also those of the first half.
     draws = chain.draws.reshape(-1, chain.draws.shape[-1])
     if len(draws) and np.all(np.isfinite(draws)):
-        if problem.histogram_counts.size:
-            divergence, outside = symmetric_kl(draws, problem.histogram_edges, problem.histogram_counts)
+        if problem.exact.histogram_counts.size:
+            divergence, outside = symmetric_kl(
+                draws, problem.exact.histogram_edges, problem.exact.histogram_counts
+            )
             values |= {"symmetric_kl": divergence, "outside_fraction": outside / len(draws)}
             values |= milestones(chain, problem)
         if problem.test_rows.size:

@@ -36,7 +36,7 @@ def traces(chains: Iterable[Chains], problem: Problem) -> Iterator[Row]:
     for chain in chains:
         names, seed = [str(chain.attrs[key]) for key in COLUMNS[:4]], int(chain.attrs["seed"])
         along: list[tuple[int | str, str, dict[int, float]]] = [(seed, "rows_used", rows_used(chain))]
-        if problem.histogram_counts.size:
+        if problem.exact.histogram_counts.size:
             along.append((seed, "symmetric_kl", divergences(chain, problem)))
             if names != previous:
                 along.insert(0, ("", "epsilon_total", spent(chain)))
@@ -50,11 +50,11 @@ def traces(chains: Iterable[Chains], problem: Problem) -> Iterator[Row]:
 
 def divergences(chain: Chains, problem: Problem) -> dict[int, float]:
     """Return iteration -> symmetric KL divergence of all draws up to there from the exact posterior."""
-    truth = problem.histogram_counts
+    truth = problem.exact.histogram_counts
     seen, done, values = np.zeros(truth.shape, np.int64), 0, {}
     for iteration, kept in _kept_until(chain, distance_iterations(chain)):
         draws = chain.draws[:, done:kept].reshape(-1, chain.draws.shape[-1])
-        seen += bin_counts(draws, problem.histogram_edges)[0]
+        seen += bin_counts(draws, problem.exact.histogram_edges)[0]
         done = kept
         values[iteration] = symmetric_kl_of_counts(seen, truth)
     return values

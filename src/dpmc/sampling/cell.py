@@ -1,14 +1,17 @@
 """A cell: data, algorithm and budget of a run; everything but the seed that determines the draws."""
 
 import functools
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from dpmc.base import Algorithm
+from dpmc.common import checks
 from dpmc.common.errors import DpmcError
-from dpmc.data.problem import Problem
-from dpmc.privacy.accountants import Accountant
+from dpmc.common.roles import Role, declared, derived, fact, part
+from dpmc.common.values import MOST_CHAINS
+from dpmc.data.problem import Setting
+from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
 from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 from dpmc.privacy.runs import RunReleases
@@ -34,24 +37,49 @@ def iterations_within(most: int | None, asked: int | None, cap: int | None, epsi
     return min(limit for limit in (most, cap) if limit is not None)
 
 
+DRAWS, ASKED, FILE, RELEASE, ENTRY = Role.DRAWS, Role.ASKED, Role.FILE, Role.RELEASE, Role.ENTRY
+ACCOUNTANT = checks.text("|".join(ACCOUNTANTS), "an accountant of dpmc")
+Values = Mapping[str, Any]
+P = TypeVar("P", bound=Setting, covariant=True)  #: a setting; in the lab with its rows
+
+
+@declared
 @dataclass(frozen=True)
-class Cell:
+class Given:
+    """What a user gave of an algorithm, as it was given; the cell's `algorithm` is made of it."""
+
+    hyperparameters: Values = fact(FILE | RELEASE | ENTRY, check=checks.mapping, default_factory=dict)
+    algorithm_id: str = fact(FILE, name="algorithm", default="")
+    options: Values = fact(FILE, default_factory=dict)  # of a method, which override hyperparameters
+    study: str = fact(FILE, default="")  # its name
+    calibrated: Values | None = fact(FILE, default=None)  # all of them, if ε sets the noise
+
+
+@declared
+@dataclass(frozen=True)
+class Cell(Generic[P]):
     """Everything that determines the draws of a run, except the seed."""
 
-    problem: Problem
-    method: str  # label
-    algorithm: Algorithm
-    epsilon: str  # canonical; "inf" without a budget
-    delta: float
-    accountant: str  # an accountant or a preset
-    chains: int = 1  # chains of one run; they share its budget
-    iterations: int | None = None  # of each chain; None: all that the budget allows
-    thin: int = 1  # every thin-th draw is kept
-    most_draws: int | None = None  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
-    most_iterations: int | None = None  # stop there even if budget is left
-    epsilon_kind: str = "total"  # of a run; "per-iteration": no budget, the algorithm is calibrated to it
-    rows_per_person: int = 1  # the budget is that of a person with up to this number of rows
-    streams: str = "auto"  # what keys the random streams: "content", "names", or "auto" (`run.stream_names`)
+    problem: P = part()
+    method: str = fact(FILE | RELEASE | ENTRY, check=checks.label)  # label
+    algorithm: Algorithm = fact(DRAWS)
+    epsilon: str = fact(DRAWS | FILE | RELEASE, check=checks.epsilon)  # canonical; "inf" without a budget
+    delta: float = fact(DRAWS | FILE | RELEASE, check=checks.double(1.0))
+    accountant: str = fact(ASKED)  # an accountant or a preset
+    chains: int = fact(DRAWS | FILE | RELEASE | ENTRY, check=checks.whole(1, MOST_CHAINS), default=1)
+    """Chains of one run; they share its budget."""
+    iterations: int | None = fact(ENTRY, check=checks.or_none(checks.whole(0)), default=None)
+    """Iterations of each chain; None: all that the budget allows."""
+    thin: int = fact(ASKED, default=1)  # every thin-th draw is kept
+    most_draws: int | None = fact(ASKED, default=None)  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
+    most_iterations: int | None = fact(ASKED, default=None)  # stop there even if budget is left
+    epsilon_kind: str = fact(DRAWS | FILE, default="total")
+    """ε of a run; "per-iteration": no budget, the algorithm is calibrated to it."""
+    rows_per_person: int = fact(DRAWS | FILE, plain=lambda m: m if m > 1 else None, default=1)
+    """The budget is that of a person with up to this number of rows."""
+    streams: str = fact(ASKED, default="auto")
+    """What keys the random streams: "content", "names", or "auto" (`run.stream_names`)."""
+    given: Given = part(default_factory=Given)
 
     def __post_init__(self) -> None:
         if self.rows_per_person > 1 and self.epsilon_kind != "total":
@@ -94,6 +122,56 @@ class Cell:
             self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, kind
         )
 
+    @derived.fact(DRAWS)
+    def iterations_made(self) -> int:
+        """Return `allowed_iterations()`."""
+        return self.allowed_iterations()
+
+    @derived.fact(FILE | RELEASE | ENTRY, name="accountant", check=ACCOUNTANT)
+    def accountant_name(self) -> str:
+        """Return the name of the accountant that is used."""
+        return self.resolved_accountant().name
+
+    @derived.fact(DRAWS)
+    def accountant_version(self) -> list[str]:
+        """Return name and version of the accountant that is used."""
+        return [self.resolved_accountant().name, self.resolved_accountant().version]
+
+    @derived.fact(DRAWS | FILE)
+    def draws_version(self) -> int:
+        """Return the version of the algorithm's draws."""
+        return self.algorithm.draws_version
+
+    @derived.fact(FILE)
+    def variant(self) -> str:
+        """Return a remark on the algorithm's variant, "" for the default one."""
+        return self.algorithm.note
+
+    @derived.fact(FILE, name="budget_iterations", plain=lambda most: "inf" if most is None else most)
+    def most_of_budget(self) -> int | None:
+        """Return `budget_iterations`."""
+        return self.budget_iterations
+
+    @derived.fact(FILE)
+    def rows_per_evaluation(self) -> int:
+        """Return the rows that an evaluation reads."""
+        return self.algorithm.batch_size or self.problem.n
+
+    @derived.fact(FILE)
+    def ratio_evaluations_per_iteration(self) -> int:
+        """Return the log ratios of an iteration."""
+        return self.algorithm.needs(self.problem.dimension).ratios
+
+    @derived.fact(FILE)
+    def gradient_evaluations_per_iteration(self) -> int:
+        """Return the gradients of an iteration."""
+        return self.algorithm.needs(self.problem.dimension).gradients
+
+    @derived.fact(FILE, plain=lambda has: 1 if has else None)
+    def has_public_test(self) -> bool:
+        """Return whether proposals are tested without a log ratio over rows."""
+        return self.algorithm.has_public_test
+
     def kept_every(self, iterations: int) -> int:
         """Return k if every k-th draw is kept: `thin`, or so that at most twice `most_draws` are kept.
 
@@ -123,23 +201,3 @@ class Cell:
         if self.iterations is not None:
             return f"too short: {iterations} iteration{plural} asked for"
         return f"budget too small: epsilon {self.epsilon} allows {iterations} iteration{plural}"
-
-
-def described(
-    cell: Cell, values: dict[str, Any], study: str, algorithm: str, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Return attributes of a cell's chain files that the sampler does not set.
-
-    `values` and `options` are hyperparameters as given, `algorithm` its id, `study` a name or "".
-    """
-    problem = cell.problem
-    return {
-        "study": study,
-        "algorithm": algorithm,
-        "variant": cell.algorithm.note,
-        "hyperparameters": json.dumps(values, sort_keys=True),
-        "options": json.dumps(options, sort_keys=True),
-        "model_id": problem.model_id,
-        "chains": cell.chains,
-        **({"caveat": problem.caveat} if problem.caveat else {}),
-    }

@@ -13,45 +13,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dpmc.common import files
 from dpmc.common.progress import Progress
 from dpmc.data import chain_files
+from dpmc.data.problem import Problem
 from dpmc.models.fingerprint import digest
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
-from dpmc.sampling.run import identity
+from dpmc.sampling.run import file_identity
 
 
 @dataclass(frozen=True)
 class Job:
-    """Cells whose runs advance together: they differ only in ε. `about` and `outputs` are for all of them."""
+    """Cells whose runs advance together: they differ only in ε."""
 
-    cells: list[Cell]
+    cells: list[Cell[Problem]]
     seeds: list[int]
-    about: dict[str, dict[str, Any]]  # by ε: attributes of chain files that the sampler does not set
     outputs: dict[tuple[str, int], Path]  # by ε and seed
 
-    def waiting(self, cell: Cell, seed: int) -> Path:
+    def waiting(self, cell: Cell[Problem], seed: int) -> Path:
         """Return the waiting file of a finished run, used until its job is finished."""
         folder = self.outputs[cell.epsilon, seed].parent
-        return folder / f".{digest(self._settings(cell, seed))[:16]}-seed-{seed}.nc"
+        return folder / f".{file_identity(cell, seed)[:16]}-seed-{seed}.nc"
 
     @property
     def checkpoint(self) -> Path:
         """Return the checkpoint file of the runs under way."""
-        settings = [self._settings(cell, seed) for cell in self.cells for seed in self.seeds]
+        settings = [file_identity(cell, seed) for cell in self.cells for seed in self.seeds]
         folder = self.outputs[self.cells[0].epsilon, self.seeds[0]].parent
         return folder / f".checkpoint-{digest(settings)[:16]}.npz"
 
-    def _settings(self, cell: Cell, seed: int) -> list[Any]:
-        """Return everything that determines the content of a run's file."""
-        # These are in the file, but not in `identity`, which is about draws.
-        names = [cell.problem.label, cell.problem.dataset, cell.method]
-        return [identity(cell, seed), names, cell.thin, cell.most_draws, self.about[cell.epsilon]]
-
-    def left(self) -> tuple[list[Cell], list[int]]:
+    def left(self) -> tuple[list[Cell[Problem]], list[int]]:
         """Return the cells and seeds that are still to be sampled.
 
         With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
@@ -82,8 +75,7 @@ def alone(jobs: list[Job]) -> Iterator[None]:
 def sample(job: Job, checkpoint_seconds: float, progress: Progress | None) -> None:
     """Sample the missing runs of a job; afterwards every run has its waiting file."""
 
-    def finished(cell: Cell, chains: chain_files.Chains) -> None:
-        chains.attrs.update(job.about[cell.epsilon])
+    def finished(cell: Cell[Problem], chains: chain_files.Chains) -> None:
         chain_files.write_chains(job.waiting(cell, chains.attrs["seed"]), chains)
 
     cells, seeds = job.left()

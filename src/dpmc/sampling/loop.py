@@ -21,9 +21,10 @@ from dpmc.common.progress import Progress
 from dpmc.common.streams import get_state, set_state
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
+from dpmc.data.problem import Problem, Setting
 from dpmc.evaluators.calls import without_warnings
 from dpmc.evaluators.generic import Evaluator
-from dpmc.evaluators.poisson import bounded_rows
+from dpmc.evaluators.poisson import BoundedRows, bounded_rows
 from dpmc.privacy.ledger import Ledger
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
@@ -35,11 +36,11 @@ BLOCK_NUMBERS = 2_000_000  #: random numbers drawn beforehand per block, at most
 FIRST_BLOCK = 8  #: iterations
 
 Listener = Callable[[np.ndarray], None]
-Finished = Callable[[Cell, chain_files.Chains], None]
+Finished = Callable[[Cell[Problem], chain_files.Chains], None]
 
 
 def sample(
-    cells: Cell | Sequence[Cell],
+    cells: Cell[Problem] | Sequence[Cell[Problem]],
     seeds: Sequence[int],
     checkpoint: Path | None = None,
     checkpoint_seconds: float = 20.0,
@@ -64,7 +65,12 @@ def sample(
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with one_blas_thread(), without_warnings():
-        loop = Loop([begin(cell, seed) for cell in cells for seed in seeds])
+        tried(cells[0])
+        problem, clip = cells[0].problem, cells[0].algorithm.public_clip
+        bounds = (
+            None if clip is None else bounded_rows(problem.model, problem.rows, problem.temperature, clip)
+        )
+        loop = Loop([begin(cell, seed) for cell in cells for seed in seeds], problem.evaluator, bounds)
         if checkpoint is not None and checkpoint.exists():
             loop.resume(checkpoint)
         loop.make_chains(checkpoint, checkpoint_seconds, progress, private_listener, finished)
@@ -85,13 +91,22 @@ def iterate(
         yield state
 
 
-class Loop:
-    """The state of some runs; their cells share problem, method and hyperparameters.
+def tried(cell: Cell[Setting]) -> None:
+    """Try a cell's model; raise DpmcError if the algorithm cannot sample it, or if it must not be used."""
+    cell.algorithm.check(cell.problem.model)
+    cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
 
-    `evaluator`: of the rows; None: the problem's. `sampling/release.py` has the loop of a release.
+
+class Loop:
+    """The state of some runs; their cells share setting, method and hyperparameters.
+
+    `evaluator` has the rows; `bounded_rows` is their layout if they are drawn with replacement.
+    `sampling/release.py` has the loop of a release.
     """
 
-    def __init__(self, runs: list[Run], evaluator: Evaluator | None = None) -> None:
+    def __init__(
+        self, runs: list[Run], evaluator: Evaluator, bounded_rows: BoundedRows | None = None
+    ) -> None:
         first = runs[0].cell
         self.problem, self.algorithm = first.problem, first.algorithm
         self.needs: Needs = self.algorithm.needs(self.problem.dimension)
@@ -102,14 +117,7 @@ class Loop:
         self.state = State(theta, np.zeros((len(theta), 0)), no, no)
         self.prepared = False  # whether `Algorithm.prepare` has been called
         self.done = self.reserved = 0  # iterations; those of the block under way
-        self.algorithm.check(self.problem.model)
-        self.problem.try_out(gradients=self.needs.gradients > 0)
-        self.evaluator = self.problem.evaluator if evaluator is None else evaluator
-        clip = self.algorithm.public_clip
-        self.bounded_rows = None
-        if clip is not None:
-            problem = self.problem
-            self.bounded_rows = bounded_rows(problem.model, problem.rows, problem.temperature, clip)
+        self.evaluator, self.bounded_rows = evaluator, bounded_rows
 
     def save(self, checkpoint: Path) -> None:
         """Write a checkpoint; ledgers already hold the reservation of the next block's iterations."""

@@ -13,9 +13,9 @@ and memory may, and with them whether a run that is killed more often than it ha
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
+import re
 import secrets
 import threading
 import zipfile
@@ -29,21 +29,24 @@ import numpy as np
 
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.base import Algorithm, State, SummaryModel
-from dpmc.common import files
+from dpmc.common import checks, files
 from dpmc.common.errors import DpmcError
+from dpmc.common.roles import Role, attributes, derived, facts, public_facts
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.threads import one_blas_thread
 from dpmc.common.version import __version__
-from dpmc.data import chain_files, release_files
+from dpmc.data import release_files
+from dpmc.data.problem import Setting
 from dpmc.evaluators.calls import silent
 from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
-from dpmc.models.fingerprint import public_values
+from dpmc.models.fingerprint import digest
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import counts, from_counts
 from dpmc.privacy.lattice import SUM, Price, lattice_of, price_of
 from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.mechanisms import PrivateData
+from dpmc.privacy.secure_noise import EXACT
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import Loop
 from dpmc.sampling.run import Run, counted
@@ -56,6 +59,8 @@ SPARE = 5  #: blocks that a run with an output pays for besides, whether it is k
 ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole process
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
 FORMAT = "dpmc unfinished release, format 3"
+
+OPENDP = checks.text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
 
 Report = Callable[[int, int], None]  # iterations done, and in all
 
@@ -73,7 +78,7 @@ class Plan(NamedTuple):
     thin: int  # every thin-th draw is kept
 
     @classmethod
-    def of(cls, cell: Cell, resumed: bool) -> Plan:
+    def of(cls, cell: Cell[Setting], resumed: bool) -> Plan:
         """Return the plan of a cell's run; one that cannot be `resumed` after a kill has no spare iterations.
 
         Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
@@ -94,17 +99,15 @@ class Plan(NamedTuple):
 
 
 def release(
-    cell: Cell,
+    cell: Cell[Setting],
     rows: np.ndarray,
-    values: Mapping[str, Any],
     ledger: DataLedger,
     output: Path | None = None,
     report: Report | None = None,
 ) -> xarray.DataTree:
     """Run the chains of a cell on private rows (n, columns); return the tree of a release.
 
-    The cell's problem has zeros in place of the rows (`datasets.without_rows`). `values` are the
-    hyperparameters as given. The run's ε and δ are taken from `ledger` before anything is computed from the
+    The run's ε and δ are taken from `ledger` before anything is computed from the
     rows. With `output` the tree is also written there. Until then `OUTPUT.partial` has what was released, and
     a call with the same arguments continues it; no further ε is taken.
 
@@ -113,12 +116,13 @@ def release(
     run.
     """
     secure_noise.require()
-    asked, (cell, price, plan) = cell, priced(cell, values, resumed=output is not None)
+    asked, (cell, price, plan) = cell, priced(cell, resumed=output is not None)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
-    about = facts(asked, values, plan)
-    wanted = {**about, **identity(asked, plan)}
+    run = begin_release(cell, price, plan)
+    about = json.loads(json.dumps(facts(asked, Role.ENTRY) | facts(run, Role.ENTRY)))
+    wanted = identity(asked, run, plan)
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
-        run, partial, unfinished = begin_release(cell, price, plan), None, None
+        partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
             partial = output.with_name(f"{output.name}.partial")
@@ -140,18 +144,18 @@ def release(
             if unfinished is not None and "theta" in unfinished:
                 loop.resume_from(unfinished)
         loop.make(report)
-        tree = tree_of(asked, run, loop, values)
+        tree = tree_of(asked, loop)
         if output is not None and partial is not None:
             release_files.write(output, tree)
             partial.unlink()
     return tree
 
 
-def priced(cell: Cell, values: Mapping[str, Any], resumed: bool) -> tuple[Cell, Price, Plan]:
+def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Plan]:
     """Return a cell with the budget that prices leave, the price of its run, and its plan.
 
-    Noise that follows from the budget, because the hyperparameters `values` do not have it, follows from that
-    which is left. It is more than that of the whole budget, whose price is no smaller.
+    Noise that follows from the budget, because it was not given, follows from that which is left. It is more
+    than that of the whole budget, whose price is no smaller.
 
     Raises DpmcError for a cell without a total budget, and for releases without Gaussian noise.
     """
@@ -174,7 +178,7 @@ def priced(cell: Cell, values: Mapping[str, Any], resumed: bool) -> tuple[Cell, 
         epsilon=canonical_epsilon(left),
         delta=math.nextafter(cell.delta - price.delta, 0.0),
     )
-    cell = recalibrated(cell, values)
+    cell = recalibrated(cell)
     cell.require_enough()
     return cell, price, Plan.of(cell, resumed)
 
@@ -186,16 +190,16 @@ def largest_scale(algorithm: Algorithm, lattice: Lattice) -> float:
     return math.sqrt(2.0 * algorithm.batch_size) * lattice.ratio / algorithm.clip_factor
 
 
-def summaries_of(cell: Cell) -> int:
+def summaries_of(cell: Cell[Setting]) -> int:
     """Return how many summaries of a row are released; 0 if none are."""
     if not any(event.name == SUM for event in cell.releases().once):
         return 0
     return cast(SummaryModel, cell.problem.model).summary_count
 
 
-def recalibrated(cell: Cell, values: Mapping[str, Any]) -> Cell:
-    """Return a cell with the noise that its budget allows, unless the hyperparameters `values` have noise."""
-    algorithm: Any = cell.algorithm
+def recalibrated(cell: Cell[Setting]) -> Cell[Setting]:
+    """Return a cell with the noise that its budget allows, unless noise was given."""
+    algorithm, values = cast(Any, cell.algorithm), cell.given.hyperparameters
     if not algorithm.calibrates_run:
         return cell
     made = algorithm.calibrate(dict(values), float(cell.epsilon), cell.delta, cell.problem.n)
@@ -203,61 +207,20 @@ def recalibrated(cell: Cell, values: Mapping[str, Any]) -> Cell:
     return dataclasses.replace(cell, algorithm=dataclasses.replace(algorithm, **noise))
 
 
-def facts(cell: Cell, values: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    """Return the public facts of a run that its entry in the ledger and its file have."""
-    problem = cell.problem
-    start = np.ascontiguousarray(problem.starts[: cell.chains]).tobytes()
-    about = {
-        "model": problem.model_id,
-        "model_values": public_values(problem.model, problem.rows.shape[1]),
-        "method": cell.method,
-        "hyperparameters": dict(values),
-        "n": problem.n,
-        "columns": problem.rows.shape[1],
-        "temperature": problem.temperature,
-        "accountant": cell.resolved_accountant().name,
-        "chains": cell.chains,
-        "iterations": cell.iterations,
-        "thin": plan.thin,
-        "start": hashlib.sha256(start).hexdigest(),
-    }
-    plain: dict[str, Any] = json.loads(json.dumps(about))
-    return plain
+def identity(asked: Cell[Setting], run: Run, plan: Plan) -> dict[str, str]:
+    """Return a digest of each public fact of a run, by name; whoever resumes it must have equal ones."""
+    public = public_facts(asked) | public_facts(run) | {"lengths": plan}
+    return {name: digest(value) for name, value in public.items()}
 
 
-def identity(cell: Cell, plan: Plan) -> dict[str, Any]:
-    """Return all other public facts of a run; whoever resumes it must have equal ones.
-
-    Of the cell these are all fields, so that a new one is among them.
-    """
-    problem, model, accountant = cell.problem, cell.problem.model, cell.resolved_accountant()
-    own = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
-    own |= {
-        "problem": problem.label,
-        "algorithm": [repr(cell.algorithm), cell.algorithm.draws_version],
-        "accountant": [cell.accountant, accountant.version],
-    }
-    told = {f"{key} of the run": value for key, value in own.items()} | {
-        "columns read": problem.source,
-        "parameters": problem.parameters,
-        "description": getattr(model, "description", None),
-        "lengths": plan,
-        "versions": [__version__, version("opendp")],
-    }
-    plain: dict[str, Any] = json.loads(json.dumps(told))
-    return plain
-
-
-def begin_release(cell: Cell, price: Price, plan: Plan) -> Run:
+def begin_release(cell: Cell[Setting], price: Price, plan: Plan) -> Run:
     """Return a run before its first iteration, with fresh public random numbers."""
-    available, d, chains = len(cell.problem.starts), cell.problem.dimension, range(cell.chains)
-    if available < cell.chains:
-        raise DpmcError(f"chains: {cell.chains} need as many start points, there are {available}")
+    chains = range(cell.chains)
     ledger = ReleaseLedger(cell.budget, cell.resolved_accountant())
     ledger.prices = (price.to_json(),)
     ledger.foresee(cell.releases().total(plan.paid))
     jitters = []
-    if cell.algorithm.needs(d).halton:
+    if cell.algorithm.needs(cell.problem.dimension).halton:
         from scipy.stats import qmc  # slow to import, and rarely needed
 
         jitters = [qmc.Halton(d=1, scramble=True, rng=secrets.randbits(128)) for _ in chains]
@@ -267,7 +230,7 @@ def begin_release(cell: Cell, price: Price, plan: Plan) -> Run:
         total=plan.made,
         thin=plan.thin,
         ledger=ledger,
-        start=cell.problem.starts[: cell.chains].copy(),
+        start=cell.problem.start_of(0, cell.chains),
         beginnings=[fresh_generator() for _ in chains],
         shared_noise=fresh_generator(),  # not used: only the lab draws noise from generators
         streams=[{purpose: fresh_generator() for purpose in PUBLIC} for _ in chains],
@@ -291,6 +254,23 @@ class Unfinished(NamedTuple):
 
 class ReleaseLoop(Loop):
     """The state of one run that is released."""
+
+    @derived.fact(
+        Role.RELEASE, check=checks.text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
+    )
+    def opendp_version(self) -> str:
+        """Return the version of the library that draws the noise."""
+        return version("opendp")
+
+    @derived.fact(Role.RELEASE, check=checks.whole(0))
+    def forfeited(self) -> int:
+        """Return the spare iterations, which are paid for and left out, whether a kill took them or not."""
+        return self.plan.paid - self.plan.made
+
+    @derived.fact(Role.RELEASE, check=checks.mapping)
+    def data_ledger(self) -> dict[str, Any]:
+        """Return the run's entry in the ledger of the data set."""
+        return self.unfinished.entry
 
     def __init__(self, run: Run, rows: np.ndarray, plan: Plan, unfinished: Unfinished) -> None:
         problem = run.cell.problem
@@ -472,17 +452,17 @@ def alone(output: Path | None) -> Iterator[None]:
         yield
 
 
-def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) -> xarray.DataTree:
+def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
     """Return a finished run in ArviZ's groups, with what ε covers and public facts alone.
 
-    `cell` has the run's whole ε and δ, `run.cell` what prices leave of them.
+    `asked` has the run's whole ε and δ, the run's own cell what prices leave of them.
     """
     import xarray
 
-    problem, thin, done = run.cell.problem, run.thin, loop.done
-    d, c, k = problem.dimension, cell.chains, loop.done // run.thin
+    run, problem = loop.run, asked.problem
+    thin, d, c, k = run.thin, problem.dimension, asked.chains, loop.done // run.thin
     draws = np.concatenate([np.empty((c, 0, d)), *run.draws], axis=1)
-    names = counted(cell.algorithm)
+    names = counted(asked.algorithm)
     numbers = np.concatenate([np.zeros((len(names), c, 0), np.int64), *run.counts], axis=2)
     accepted, diverging = (numbers[names.index(name)] for name in ("accepted", "diverging"))
     labels = {
@@ -490,30 +470,7 @@ def tree_of(cell: Cell, run: Run, loop: ReleaseLoop, values: Mapping[str, Any]) 
         "draw": thin * np.arange(1, k + 1),
         "parameter": np.array(problem.parameters or range(d)),
     }
-    root = {
-        "mode": ReleaseLedger.mode,
-        "schema": chain_files.SCHEMA,
-        "dpmc_version": __version__,
-        "opendp_version": version("opendp"),
-        "model": problem.label,
-        "method": cell.method,
-        "hyperparameters": json.dumps(dict(values), sort_keys=True),
-        "epsilon": cell.epsilon,
-        "delta": cell.delta,
-        "accountant": run.ledger.accountant.name,
-        "n": problem.n,
-        "dimension": d,
-        "temperature": problem.temperature,
-        "chains": c,
-        "thin": thin,
-        "iterations": done,
-        "forfeited": loop.plan.paid - loop.plan.made,
-        "ledger": json.dumps(run.ledger.to_json()),
-        "data_ledger": json.dumps(loop.unfinished.entry, sort_keys=True),
-    }
-    # The call that makes a regression has its centres, scales, levels and prior, which its readers need.
-    if release_files.is_description(text := getattr(problem.model, "description", None)):
-        root["description"] = text
+    root = attributes(facts(asked, Role.RELEASE) | facts(run, Role.RELEASE) | facts(loop, Role.RELEASE))
     library = {"inference_library": "dpmc", "inference_library_version": __version__}
     along = ("chain", "draw")
     statistics = {

@@ -1,15 +1,18 @@
 """One run, the chains of one cell and seed: its streams, ledger and draws."""
 
-import json
-from dataclasses import dataclass, field
+import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpmc.base import Algorithm
-from dpmc.common.errors import DpmcError
+from dpmc.common import checks
+from dpmc.common.roles import PUBLIC, Role, attributes, declared, derived, fact, facts, working
 from dpmc.common.streams import stream
+from dpmc.common.version import __version__
 from dpmc.data import chain_files
+from dpmc.data.problem import Problem, Setting
 from dpmc.models.fingerprint import digest
 from dpmc.privacy.ledger import Ledger
 from dpmc.sampling.cell import Cell
@@ -24,23 +27,57 @@ def counted(algorithm: Algorithm) -> tuple[str, ...]:
     return tuple(name for name in chain_files.TOTALS if random_rows or name not in chain_files.RANDOM_ROWS)
 
 
-@dataclass
+def start_digest(start: np.ndarray) -> str:
+    """Return the SHA-256 hash of start points, in hexadecimal."""
+    return hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
+
+
+FILE, RELEASE, ENTRY = Role.FILE, Role.RELEASE, Role.ENTRY
+
+
+@declared
+@dataclass(kw_only=True)
 class Run:
     """The chains of one cell and seed so far."""
 
-    cell: Cell
-    seed: int
-    total: int  # iterations of each chain
-    thin: int  # every thin-th draw is kept
-    ledger: Ledger
-    start: np.ndarray  # (chains, d) θ_0
-    beginnings: list[np.random.Generator]  # per chain, of random numbers before the first iteration
-    shared_noise: np.random.Generator  # of releases that all chains share
-    streams: list[dict[str, np.random.Generator]]  # per chain, by purpose
-    jitters: list[Any]  # per chain, its Halton sequence; empty if the algorithm uses none
-    draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
-    counts: list[np.ndarray] = field(default_factory=list)  # blocks (kinds, chains, windows of thin)
-    chains: chain_files.Chains | None = None  # of a finished run
+    cell: Cell[Setting] = working()
+    seed: int = fact(Role.DRAWS | FILE)
+    total: int = fact(FILE | RELEASE, name="iterations", check=checks.whole(0))  # of each chain
+    thin: int = fact(FILE | RELEASE | ENTRY, check=checks.whole(1))  # every thin-th draw is kept
+    ledger: Ledger = working()
+    start: np.ndarray = fact(ENTRY, plain=start_digest, check=checks.digits(64))  # (chains, d) θ_0
+    beginnings: list[np.random.Generator] = working()  # per chain, before the first iteration
+    shared_noise: np.random.Generator = working()  # of releases that all chains share
+    streams: list[dict[str, np.random.Generator]] = working()  # per chain, by purpose
+    jitters: list[Any] = working()  # per chain, its Halton sequence; empty if the algorithm uses none
+    draws: list[np.ndarray] = working(default_factory=list)  # blocks (chains, kept, d)
+    counts: list[np.ndarray] = working(default_factory=list)  # blocks (kinds, chains, windows of thin)
+    chains: chain_files.Chains | None = working(default=None)  # of a finished run
+
+    @derived.fact(FILE | RELEASE, check=checks.text("release", "release"))
+    def mode(self) -> str:
+        """Return "lab" or "release"."""
+        return self.ledger.mode
+
+    @derived.fact(FILE)
+    def status(self) -> str:
+        """Return "ok", or why the chain is too short to evaluate."""
+        return self.cell.status(self.total)
+
+    @derived.fact(FILE | RELEASE, check=checks.whole(chain_files.SCHEMA, chain_files.SCHEMA))
+    def schema(self) -> int:
+        """Return the version of the layout of files."""
+        return chain_files.SCHEMA
+
+    @derived.fact(FILE | RELEASE, check=checks.version)
+    def dpmc_version(self) -> str:
+        """Return the version of dpmc."""
+        return __version__
+
+    @derived.fact(FILE | RELEASE, name="ledger", check=checks.mapping)
+    def books(self) -> dict[str, Any]:
+        """Return the ledger of the run, with the ε spent."""
+        return self.ledger.to_json()
 
     def keep(self, theta: np.ndarray, counts: np.ndarray, done: int) -> None:
         """Append a block: every thin-th of its draws, and its counts summed in windows of thin.
@@ -69,49 +106,17 @@ class Run:
         counts = np.concatenate([np.zeros((len(names), cell.chains, 0), np.int64), *self.counts], axis=2)
         # Without a last window that has no draw; the totals have its counts.
         windows = dict(zip(names, counts[:, :, : self.total // self.thin], strict=True))
-        needs = cell.algorithm.needs(problem.dimension)
-        attrs = {
-            "model": problem.label,
-            "method": cell.method,
-            "dataset": problem.dataset,
-            "epsilon": cell.epsilon,
-            "epsilon_kind": cell.epsilon_kind,
-            "delta": cell.delta,
-            "seed": self.seed,
-            "iterations": self.total,
-            "budget_iterations": "inf" if cell.budget_iterations is None else cell.budget_iterations,
-            "thin": self.thin,
-            "status": cell.status(self.total),
-            "mode": "lab",
-            "n": problem.n,
-            "rows_per_evaluation": cell.algorithm.batch_size or problem.n,
-            "dimension": problem.dimension,
-            "temperature": problem.temperature,
-            **({"rows_per_person": cell.rows_per_person} if cell.rows_per_person > 1 else {}),
-            "accountant": self.ledger.accountant.name,
-            "evaluator": evaluator,
-            "draws_version": cell.algorithm.draws_version,
-            "ratio_evaluations_per_iteration": needs.ratios,
-            "gradient_evaluations_per_iteration": needs.gradients,
-            **({"has_public_test": 1} if cell.algorithm.has_public_test else {}),
-            "ledger": json.dumps(self.ledger.to_json()),
-        }
+        attrs = attributes(facts(cell, FILE) | facts(self, FILE) | {"evaluator": evaluator})
         totals = dict(zip(names, counts.sum(axis=2), strict=True))
         self.chains = chain_files.Chains(attrs, self.start, draws, totals, windows, problem.parameters)
         return self.chains
 
 
-def begin(cell: Cell, seed: int) -> Run:
+def begin(cell: Cell[Problem], seed: int) -> Run:
     """Return a run before its first iteration.
 
     Raises DpmcError for a seed without start points and for a budget that cannot be kept.
     """
-    first, available = seed * cell.chains, len(cell.problem.starts)
-    if first + cell.chains > available:
-        raise DpmcError(
-            f"seed: {seed} needs start points {first} to {first + cell.chains - 1}, "
-            f"the data set {cell.problem.dataset} has {available}"
-        )
     total = cell.allowed_iterations()
     delta = None if cell.epsilon_kind == "total" else cell.delta
     ledger = Ledger(cell.budget, cell.resolved_accountant(), delta)
@@ -133,7 +138,7 @@ def begin(cell: Cell, seed: int) -> Run:
         total=total,
         thin=cell.kept_every(total),
         ledger=ledger,
-        start=cell.problem.starts[first : first + cell.chains].copy(),
+        start=cell.problem.start_of(seed, cell.chains),
         beginnings=[stream(*names, c, "state") for c in chains],
         shared_noise=stream(*names, "shared-noise"),
         streams=[{purpose: stream(*names, c, purpose) for purpose in PURPOSES} for c in chains],
@@ -141,25 +146,22 @@ def begin(cell: Cell, seed: int) -> Run:
     )
 
 
-def identity(cell: Cell, seed: int) -> str:
+def identity(cell: Cell[Problem], seed: int) -> str:
     """Return a digest, in hexadecimal, of everything that determines the draws of a run.
 
-    Labels of data, model and method are no part of it, nor is what is only shown or kept (`thin`,
-    `most_draws`). Equal runs have equal digests. Of two that differ in anything else, neither may repeat the
-    noise of the other, and neither may be resumed by the other.
+    Labels of data, model and method are no part of it, nor is what is only shown or kept. Equal runs have
+    equal digests. Of two that differ in anything else, neither may repeat the noise of the other, and neither
+    may be resumed by the other.
     """
-    accountant, first = cell.resolved_accountant(), seed * cell.chains
-    return digest(
-        cell.problem.digest,
-        cell.problem.starts[first : first + cell.chains],
-        [cell.algorithm, cell.algorithm.draws_version],
-        [cell.epsilon, cell.epsilon_kind, cell.delta, accountant.name, accountant.version],
-        [cell.chains, cell.allowed_iterations(), seed],
-        *([cell.rows_per_person] if cell.rows_per_person > 1 else []),
-    )
+    return digest(facts(cell, Role.DRAWS), seed, cell.problem.start_of(seed, cell.chains))
 
 
-def stream_names(cell: Cell, seed: int) -> tuple[str | int, ...]:
+def file_identity(cell: Cell[Problem], seed: int) -> str:
+    """Return a digest of everything that determines the content of a run's file."""
+    return digest(facts(cell, PUBLIC), identity(cell, seed))
+
+
+def stream_names(cell: Cell[Problem], seed: int) -> tuple[str | int, ...]:
     """Return what keys the random streams of a run, besides chain and purpose.
 
     On generated or published rows these are names, so that runs with other hyperparameters have the same

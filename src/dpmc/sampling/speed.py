@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from dpmc.data.problem import Problem
 from dpmc.sampling.cell import Cell
 
 COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
@@ -13,7 +14,9 @@ SECONDS = 0.4  #: of one repeat, about
 MOST_ITERATIONS = 20_000
 
 
-def seconds_per_iteration(cell: Cell, clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
+def seconds_per_iteration(
+    cell: Cell[Problem], clock: Callable[[], float] = time.perf_counter
+) -> tuple[int, float]:
     """Return (iterations of a repeat, median seconds per iteration), of chains run one after another.
 
     The first block of iterations is not counted, since it includes start-up costs.
@@ -25,7 +28,7 @@ def seconds_per_iteration(cell: Cell, clock: Callable[[], float] = time.perf_cou
     return wanted, statistics.median(measured)
 
 
-def _one_chain(cell: Cell, clock: Callable[[], float]) -> float:
+def _one_chain(cell: Cell[Problem], clock: Callable[[], float]) -> float:
     """Make one chain; return the seconds per iteration after its first block."""
     from dpmc.sampling import loop
 

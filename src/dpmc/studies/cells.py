@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,14 +11,20 @@ from dpmc.algorithms import algorithm_class
 from dpmc.common import files, sources
 from dpmc.common.errors import DpmcError
 from dpmc.data import tables
-from dpmc.data.problem import Problem, read_problem
+from dpmc.data.problem import Problem, Setting, read_problem
 from dpmc.models import Definition, definition
 from dpmc.privacy import accountants
 from dpmc.privacy.events import Release
-from dpmc.sampling.cell import Cell
-from dpmc.studies.hyperparameters import Hyperparameters, build_algorithm, pinned_hyperparameters
+from dpmc.sampling.cell import Cell, Given
+from dpmc.studies.hyperparameters import (
+    Hyperparameters,
+    build_algorithm,
+    calibrated_values,
+    pinned_hyperparameters,
+)
 from dpmc.studies.study import Study
 
+S = TypeVar("S", bound=Setting)
 MANY = 10**6  #: rows, for a question whose answer does not depend on their number
 
 
@@ -82,7 +89,7 @@ def problem_of(
                 raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
         if spec.n not in (None, problem.n):
             raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
-        return datasets.with_exact_posterior(problem) if exact else problem
+        return datasets.with_exact(problem) if exact else problem
     definition, starts = definition_of(study, label), max(starts, study.start_points)
     file = rows or file or (spec.rows_file if dataset in (None, spec.data) else None)
     if file is None:
@@ -93,20 +100,24 @@ def problem_of(
         own, name = read_rows(study, label, file), files.stem(file)
         problem = datasets.from_rows(label, spec.model, name, own, starts, str(file), definition)
         if spec.start == "true":
-            problem.starts[:] = problem.true_theta
-    return datasets.with_exact_posterior(problem) if exact else problem
+            problem.starts = problem.true_theta[None]
+    return datasets.with_exact(problem) if exact else problem
 
 
-def make_cell(study: Study, problem: Problem, method: str, epsilon: str, given: Hyperparameters) -> Cell:
+def make_cell(study: Study, problem: S, method: str, epsilon: str, given: Hyperparameters) -> Cell[S]:
     """Return the cell of (problem, method, ε) with these hyperparameters.
 
     Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
     """
     spec = study.own_method(method)
+    algorithm = build_algorithm(study, method, given, problem.dimension, epsilon, problem.n)
+    calibrated = None
+    if study.epsilon_kind != "total" or algorithm.calibrates_run:
+        calibrated = calibrated_values(study, method, given.values, epsilon, problem.n)
     return Cell(
         problem=problem,
         method=method,
-        algorithm=build_algorithm(study, method, given, problem.dimension, epsilon, problem.n),
+        algorithm=algorithm,
         epsilon=epsilon,
         epsilon_kind=study.epsilon_kind,
         delta=study.delta_for(problem.n),
@@ -117,6 +128,7 @@ def make_cell(study: Study, problem: Problem, method: str, epsilon: str, given: 
         thin=study.thin(problem.label, method),
         most_iterations=spec.most_iterations,
         most_draws=spec.most_draws,
+        given=Given(given.values, spec.algorithm, spec.options, study.name, calibrated),
     )
 
 

@@ -5,6 +5,7 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -55,8 +56,8 @@ def scales(problem: Problem) -> np.ndarray:
 
 def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     """Return draws (REFERENCE, d) of a random walk without privacy, or the model's exact draws."""
-    if len(problem.reference):
-        return problem.reference
+    if len(problem.exact.reference):
+        return problem.exact.reference
     # 2.4/√d: the best scale for normal targets of many dimensions (Roberts, Gelman and Gilks 1997).
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
     walk = read(algorithm_class("rwmh"), values, "reference draws", problem.dimension)
@@ -71,7 +72,7 @@ def first_setting(
     algorithm: str,
     problem: Problem,
     given: dict[str, Any],
-    make: Callable[[dict[str, Any]], Cell],
+    make: Callable[[dict[str, Any]], Cell[Problem]],
     kept: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return hyperparameters to start from: `given`, else from public rows, their posterior and the budget.
@@ -81,7 +82,7 @@ def first_setting(
     `ITERATIONS`.
     """
     sd = scales(problem)
-    problem.reference = reference_draws(problem, sd)
+    problem.exact = replace(problem.exact, reference=reference_draws(problem, sd))
     if given:
         return given
     if algorithm not in ITERATIONS:
@@ -118,7 +119,7 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
     """Return bounds of log ratios per unit distance, and of gradients, that clip few rows."""
     generator, rows, model = stream("clip bounds", problem.label), problem.rows[:ROWS], problem.model
     slopes, norms = [], []
-    for theta in generator.choice(problem.reference, 5):
+    for theta in generator.choice(problem.exact.reference, 5):
         move = step * generator.standard_normal(problem.dimension)
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))

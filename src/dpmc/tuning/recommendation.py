@@ -103,7 +103,7 @@ def recommend(
 ) -> Recommendation:
     """Return predictions on twins, problems with simulated rows, and the best method that is worth it."""
     for problem in problems:
-        problem.reference = reference_draws(problem, scales(problem))
+        problem.exact = replace(problem.exact, reference=reference_draws(problem, scales(problem)))
     found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in CANDIDATES)
     worth = [prediction for prediction in found if prediction.is_worth_it]
     best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
@@ -136,7 +136,7 @@ def predict(
     cell = replace(cell, most_iterations=MOST_ITERATIONS, rows_per_person=rows_per_person)
     cls = algorithm_class(method)
 
-    def make(values: dict[str, Any]) -> Cell:
+    def make(values: dict[str, Any]) -> Cell[Problem]:
         return replace(cell, algorithm=read(cls, values, "recommend", first.dimension))
 
     try:
@@ -191,8 +191,8 @@ def judged(
     for problem, chain in zip(problems, draws, strict=True):
         flat, truth = chain.reshape(-1, problem.dimension), problem.true_theta
         low, high = np.quantile(flat, [0.05, 0.95], axis=0)
-        bounds = np.quantile(problem.reference, [0.05, 0.95], axis=0)
-        errors.append((flat.mean(axis=0) - truth) / problem.reference.std(axis=0))
+        bounds = np.quantile(problem.exact.reference, [0.05, 0.95], axis=0)
+        errors.append((flat.mean(axis=0) - truth) / problem.exact.reference.std(axis=0))
         widths.append((high - low) / (bounds[1] - bounds[0]))
         covered.append((low <= truth) & (truth <= high))
         prior_sd = np.asarray(getattr(problem.model, "prior_sd", np.nan), dtype=float)

@@ -40,6 +40,7 @@ from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.metrics.statistics import median_error
 from dpmc.metrics.table import Row
+from dpmc.models.fingerprint import digest
 from dpmc.sampling.cell import Cell
 from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
@@ -127,7 +128,7 @@ class Task:
     algorithm: str  # id
     free: tuple[str, ...]  # hyperparameters to search
     pinned: dict[str, Any]  # all hyperparameters to start from
-    make: Callable[[dict[str, Any]], Cell]  # the cell at the tuning ε with these hyperparameters
+    make: Callable[[dict[str, Any]], Cell[Problem]]  # the cell at the tuning ε with these hyperparameters
 
     def __post_init__(self) -> None:
         if not self.free:
@@ -151,7 +152,7 @@ class Task:
         factors = zip(self.free, map(math.exp, logs), strict=True)
         return {name: _scaled(name, self.start[name], factor) for name, factor in factors}
 
-    def cell(self, setting: dict[str, Any]) -> Cell:
+    def cell(self, setting: dict[str, Any]) -> Cell[Problem]:
         """Return the cell with these free hyperparameters; all settings have the same random streams."""
         return replace(self.make({**self.pinned, **setting}), streams="names")
 
@@ -217,7 +218,7 @@ class Task:
             # Changes of what values a trial, besides what makes its data and chains, which `identity` covers.
             sources.version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=DECLARED),
             [version("optuna"), COLUMNS],
-            [hashlib.sha256(x.tobytes()).hexdigest() for x in (self.problem.starts, self.problem.reference)],
+            digest(self.problem.starts, self.problem.exact.reference),
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -241,7 +242,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             f"--data: {problem.dataset}: a search of {model} takes {tuning}, which no evaluation uses"
         )
 
-    def make(values: dict[str, Any]) -> Cell:
+    def make(values: dict[str, Any]) -> Cell[Problem]:
         return studies.make_cell(study, problem, method, epsilon, given._replace(values=values))
 
     try:
@@ -258,7 +259,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
     return Task(study.name, model, method, how.algorithm, free, given.values, make)
 
 
-def task_of_cell(cell: Cell, given: dict[str, Any], kept: dict[str, Any]) -> Task:
+def task_of_cell(cell: Cell[Problem], given: dict[str, Any], kept: dict[str, Any]) -> Task:
     """Return the task of a cell whose method is an algorithm, with any hyperparameters.
 
     It starts from those `given`, else from a first setting; `kept` are not searched. Sets the problem's
@@ -266,7 +267,7 @@ def task_of_cell(cell: Cell, given: dict[str, Any], kept: dict[str, Any]) -> Tas
     """
     from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-    def make(values: dict[str, Any]) -> Cell:
+    def make(values: dict[str, Any]) -> Cell[Problem]:
         algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
         return replace(cell, algorithm=algorithm)
 
@@ -291,7 +292,7 @@ def duration(task: Task, trials: int, seeds: int) -> str:
     return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"
 
 
-def cost(cell: Cell) -> float:
+def cost(cell: Cell[Problem]) -> float:
     """Return the cost of one chain in rows used; n per iteration if their number is random."""
     needs = cell.algorithm.needs(cell.problem.dimension)
     rows = cell.algorithm.batch_size or cell.problem.n
@@ -309,10 +310,10 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
     """
     from scipy.stats import t
 
-    mean, variance = problem.posterior_mean, np.diag(problem.posterior_covariance)
+    mean, variance = problem.exact.posterior_mean, np.diag(problem.exact.posterior_covariance)
     uncertain = np.zeros(problem.dimension)
     if not (np.isfinite(mean).all() and np.isfinite(variance).all()):  # known from draws only
-        draws = problem.reference
+        draws = problem.exact.reference
         mean, variance = draws.mean(axis=0), draws.var(axis=0)
         uncertain = diagnostics(draws[None]).mcse
     runs, d = estimates.shape

@@ -80,8 +80,8 @@ def density(given: Given) -> Figure:
     """
     study, how = given.study, given.declared
     _, (data, *paths) = density_reads(study, how, given.results)
-    problem = datasets.with_exact_posterior(read_problem(data))
-    edges, exact = problem.histogram_edges, problem.histogram_counts
+    problem = datasets.with_exact(read_problem(data))
+    edges, exact = problem.exact.histogram_edges, problem.exact.histogram_counts
     panels = [("exact posterior", exact, "")]
     for (_, method, _), path in zip(density_cells(study, how), paths, strict=True):
         chain = read_chain(path)
@@ -172,7 +172,7 @@ def _ratios(given: Given, cell: CellKey, problem: Problem) -> dict[int, list[flo
 
 def variance_ratios(draws: Array, problem: Problem) -> Array:
     """Return the draws' variance over the exact one along the exact principal directions, stiffest first."""
-    values, directions = np.linalg.eigh(problem.posterior_covariance)
+    values, directions = np.linalg.eigh(problem.exact.posterior_covariance)
     return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
 
 
@@ -241,9 +241,9 @@ def chosen_run(results: Results, cell: CellKey, run: str) -> tuple[str, float]:
 def draw_exact(axes: Axes, problem: Problem) -> None:
     """Draw the exact posterior: of two parameters the regions of greatest density, of more exact draws."""
     if problem.dimension > 2:
-        axes.plot(*problem.reference[:, :2].T, **DOT, color=REGIONS[0.5], zorder=1)
+        axes.plot(*problem.exact.reference[:, :2].T, **DOT, color=REGIONS[0.5], zorder=1)
         return
-    low, high = np.quantile(problem.reference, [TAIL, 1.0 - TAIL], axis=0)
+    low, high = np.quantile(problem.exact.reference, [TAIL, 1.0 - TAIL], axis=0)
     surface = Surface.of(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
     ranked = np.sort(surface.values, axis=None)[::-1]
     mass = np.cumsum(np.exp(ranked))

@@ -51,7 +51,7 @@ def draw(given: Given) -> Figure:
     how, study = given.declared, given.study
     problems = [problem_of(study, label, exact=True) for label in models_of(study, how.models)]
     problems = [
-        p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.reference)
+        p for p in problems if p.dimension == 2 and hasattr(p.model, "ratio_form") and len(p.exact.reference)
     ]
     if not problems:
         needed = "a model of two parameters that has a ratio_form and exact posterior draws"
@@ -79,9 +79,9 @@ def box_of(problem: Problem, half_width: float | None = None) -> tuple[Array, Ar
     A box whose sides are comparable is made a square.
     """
     if half_width:
-        low, high = problem.posterior_mean - half_width, problem.posterior_mean + half_width
+        low, high = problem.exact.posterior_mean - half_width, problem.exact.posterior_mean + half_width
     else:
-        draws = problem.reference[:STRETCHED_DRAWS]
+        draws = problem.exact.reference[:STRETCHED_DRAWS]
         stretched = draws.mean(axis=0) + STRETCH * (draws - draws.mean(axis=0))
         low, high = stretched.min(axis=0), stretched.max(axis=0)
     margin = 0.03 * (high - low)
@@ -123,7 +123,7 @@ class Surface:
         grid = np.stack(np.meshgrid(first, second), axis=-1)
         values = log_posterior(problem, grid.reshape(-1, 2))
         # The peak may lie between grid points; some exact draw is always near it.
-        peak = max(values.max(), log_posterior(problem, problem.reference).max())
+        peak = max(values.max(), log_posterior(problem, problem.exact.reference).max())
         return cls(first, second, (values - peak).reshape(GRID, GRID))
 
     def draw(self, axes: Axes) -> None:

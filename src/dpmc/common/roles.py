@@ -1,0 +1,150 @@
+"""Facts of a run: what each changes and where it stands, said once, where the fact is declared.
+
+A class that is `declared` gives each of its fields a role: it is a `fact`, a `part` with facts of its own, or
+`working` state, which says nothing of a run. A `derived` property is a fact that follows from others. What
+keys random numbers, names unfinished files, or stands in a file is read from these roles by `facts`, so that
+there is no list beside them. `python -m dpmc.sampling.facts` prints what each role yields.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from enum import Flag, auto
+from typing import Any, NamedTuple, TypeVar
+
+
+class Role(Flag):
+    """What a fact of a run changes, and where it stands."""
+
+    DRAWS = auto()  # changes the draws of a run, or its noise
+    ASKED = auto()  # has its effect by other facts alone, for example by the number of iterations
+    FILE = auto()  # an attribute of a chain file
+    RELEASE = auto()  # an attribute of a release
+    ENTRY = auto()  # a fact of a release in its entry in the ledger of the data set
+    PRIVATE = auto()  # a function of the rows: in no release, and in nothing that a release is held against
+
+
+PUBLIC = Role.DRAWS | Role.ASKED | Role.FILE | Role.RELEASE | Role.ENTRY
+Check = Callable[[Any], object]  # raises ValueError or DpmcError for a value that no run has
+
+
+class Fact(NamedTuple):
+    """The declaration of a fact."""
+
+    role: Role
+    name: str  # in files
+    plain: Callable[[Any], Any]  # of the value, what stands there; None: it is left out
+    check: Check | None  # of what stands in a release
+
+
+T = TypeVar("T", bound=type)
+
+
+def fact(
+    role: Role,
+    *,
+    name: str = "",
+    plain: Callable[[Any], Any] = lambda value: value,
+    check: Check | None = None,
+    **of_field: Any,
+) -> Any:
+    """Declare a field as a fact, called `name` in files; `of_field` is for `dataclasses.field`."""
+    return dataclasses.field(metadata={"fact": Fact(role, name, plain, check)}, **of_field)
+
+
+def part(**of_field: Any) -> Any:
+    """Declare a field whose value has facts of its own."""
+    return dataclasses.field(metadata={"fact": None}, **of_field)
+
+
+def working(**of_field: Any) -> Any:
+    """Declare a field that is no fact: it is made from facts, or holds the state of a computation."""
+    return dataclasses.field(metadata={"working": True}, **of_field)
+
+
+class derived(property):
+    """Declare a property as a fact: `@derived.fact(role, ...)`."""
+
+    declared: Fact
+
+    @classmethod
+    def fact(
+        cls,
+        role: Role,
+        *,
+        name: str = "",
+        plain: Callable[[Any], Any] = lambda v: v,
+        check: Check | None = None,
+    ) -> Callable[[Callable[[Any], Any]], Any]:
+        """Return a decorator of a method without arguments, whose value is the fact."""
+
+        def decorate(method: Callable[[Any], Any]) -> Any:
+            made = cls(method)
+            made.declared = Fact(role, name, plain, check)
+            return made
+
+        return decorate
+
+
+def declared(cls: T) -> T:
+    """Check a dataclass when it is imported: each field has a role, and what a release shows has a check.
+
+    Raises TypeError naming the field.
+    """
+    for field in dataclasses.fields(cls):
+        if not field.metadata.keys() & {"fact", "working"}:
+            raise TypeError(f"{cls.__name__}.{field.name}: has no role (dpmc.common.roles)")
+    for name, declaration in _declarations(cls):
+        if declaration is not None and declaration.role & Role.RELEASE and declaration.check is None:
+            raise TypeError(f"{cls.__name__}.{name}: stands in a release and has no check")
+    return cls
+
+
+def attributes(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return facts as attributes of a file: mappings as JSON with sorted keys."""
+    return {
+        name: json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value
+        for name, value in plain.items()
+    }
+
+
+def facts(value: Any, role: Role) -> dict[str, Any]:
+    """Return name -> plain value of the facts with a role, those of parts among them, in their order."""
+    found: dict[str, Any] = {}
+    for name, declaration in _declarations(type(value)):
+        if declaration is None:
+            found |= facts(getattr(value, name), role)
+        elif declaration.role & role and (plain := declaration.plain(getattr(value, name))) is not None:
+            found[declaration.name or name] = plain
+    return found
+
+
+def public_facts(value: Any) -> dict[str, Any]:
+    """Return all facts that are no functions of the rows, by the names of their fields."""
+    found: dict[str, Any] = {}
+    for name, declaration in _declarations(type(value)):
+        if declaration is None:
+            found |= public_facts(getattr(value, name))
+        elif not declaration.role & Role.PRIVATE:
+            found[name] = declaration.plain(getattr(value, name))
+    return found
+
+
+def checks(cls: type, role: Role) -> Mapping[str, Check | None]:
+    """Return the name of each fact of a class with a role, and what checks it; parts are left out."""
+    return {
+        declaration.name or name: declaration.check
+        for name, declaration in _declarations(cls)
+        if declaration is not None and declaration.role & role
+    }
+
+
+def _declarations(cls: type) -> Iterator[tuple[str, Fact | None]]:
+    """Yield the name and declaration of each fact of a class, None for a part: fields, then properties."""
+    for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
+        if "fact" in field.metadata:
+            yield field.name, field.metadata["fact"]
+    for kind in reversed(cls.__mro__):
+        for name, value in vars(kind).items():
+            if isinstance(value, derived):
+                yield name, value.declared
