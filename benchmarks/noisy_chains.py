@@ -76,7 +76,7 @@ def proposed(question: Question, setting: Setting, twin: Data, epsilon: float, *
     # The posterior of the twin's rows, tempered, is nearly normal: enough for the clip bounds.
     normal = question.generator(3).standard_normal((200, question.d))
     spread = twin.fit.error / np.sqrt(setting.share) * normal
-    cell.problem.reference = twin.fit.estimate + spread
+    cell.problem.exact = replace(cell.problem.exact, reference=twin.fit.estimate + spread)
 
     def make(values: dict[str, Any]) -> Cell:
         return with_algorithm(cell, setting.method, values)

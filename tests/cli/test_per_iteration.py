@@ -48,10 +48,9 @@ def folder(tmp_path, monkeypatch):
         path.write_text(yaml.safe_dump(content))
     monkeypatch.chdir(tmp_path)
     problem = datasets.build("circle", "circle", "fresh-0", N)
-    problem.histogram_edges = histogram.equal_edges(problem.exact.reference, 20)
-    problem.exact.histogram_counts, _ = histogram.bin_counts(
-        problem.exact.reference, problem.exact.histogram_edges
-    )
+    edges = histogram.equal_edges(problem.exact.reference, 20)
+    counts, _ = histogram.bin_counts(problem.exact.reference, edges)
+    problem.exact = replace(problem.exact, histogram_edges=edges, histogram_counts=counts)
     problem.write(tmp_path / "circle" / "fresh-0.nc")
     return tmp_path
 

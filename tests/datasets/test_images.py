@@ -111,7 +111,7 @@ def test_problem_with_test_rows_and_caveat_survives_a_file(mine):
         assert again.caveat == problem.caveat == caveat
         np.testing.assert_array_equal(again.test_rows, problem.test_rows)
         np.testing.assert_array_equal(again.rows, problem.rows)
-        assert again.histogram_counts.size == 0
+        assert again.exact.histogram_counts.size == 0
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ def test_the_mixture_s_problem_holds_the_histogram_of_exact_draws(tmp_path):
     assert isinstance(problem.model, Mixture) and (problem.starts == 0.0).all()
     problem.write(tmp_path / "problem.nc")
     again = read_problem(tmp_path / "problem.nc")
-    assert again.histogram_edges.shape == (2, 100) and again.histogram_counts.shape == (99, 99)
-    assert again.histogram_counts.sum() == datasets.HISTOGRAM_DRAWS
-    counts, dropped = bin_counts(problem.exact.reference, again.histogram_edges)
+    assert again.exact.histogram_edges.shape == (2, 100) and again.exact.histogram_counts.shape == (99, 99)
+    assert again.exact.histogram_counts.sum() == datasets.HISTOGRAM_DRAWS
+    counts, dropped = bin_counts(problem.exact.reference, again.exact.histogram_edges)
     assert dropped < 5  # 1000 draws of the same law, of which one in 50,000 lies outside on average
     # Shares of the halves of the grid agree: standard error below 1.6 % each; 6 of them allowed.
-    shares = [c[:50].sum() / c.sum() for c in (counts, again.histogram_counts)]
+    shares = [c[:50].sum() / c.sum() for c in (counts, again.exact.histogram_counts)]
     assert shares[0] == pytest.approx(shares[1], abs=0.1)
 
 

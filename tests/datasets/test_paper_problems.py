@@ -44,7 +44,7 @@ def test_priors_are_those_of_code_and_text(problems):
     assert (gauss.prior_variance, gauss.exact_prior_variance) == (100.0**2, 100.0)
     weight = 100_000 * gauss.precision
     exact = np.linalg.inv(weight + np.eye(10) / 100.0)
-    np.testing.assert_allclose(problems["paper-gauss"].posterior_covariance, exact, rtol=1e-9)
+    np.testing.assert_allclose(problems["paper-gauss"].exact.posterior_covariance, exact, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["paper-banana", "paper-gauss"])

@@ -87,7 +87,7 @@ def by_the_command() -> None:
 def by_the_pipeline() -> None:
     assert main("data --study own.yaml --model mine --output data.nc".split()) == 0
     assert main([*SAMPLE.split(), "--data", "data.nc", "--output", "chain.nc"]) == 0
-    assert len(read_problem("data.nc").reference) == 0
+    assert len(read_problem("data.nc").exact.reference) == 0
 
 
 @pytest.mark.parametrize("run", [in_python, by_the_command, by_the_pipeline])
@@ -115,10 +115,10 @@ def test_exact_draws_of_own_rows_are_those_of_public_rows_with_the_same_names() 
     made = datasets.build("flat-banana-2d", "flat-banana-2d", "fresh-0", 200, 4)
     own = datasets.from_rows("flat-banana-2d", "flat-banana-2d", "own", made.rows, 4)
     assert len(own.exact.reference) == 0 and np.isnan(own.exact.posterior_mean).all()
-    exact = datasets.with_exact_posterior(own)
-    np.testing.assert_array_equal(exact.exact.posterior_mean, made.posterior_mean)
-    np.testing.assert_array_equal(exact.exact.posterior_covariance, made.posterior_covariance)
+    exact = datasets.exact_posterior(own)
+    np.testing.assert_array_equal(exact.posterior_mean, made.exact.posterior_mean)
+    np.testing.assert_array_equal(exact.posterior_covariance, made.exact.posterior_covariance)
     assert (
-        exact.exact.reference.shape == made.reference.shape
-        and exact.exact.baselines.shape == made.baselines.shape
+        exact.reference.shape == made.exact.reference.shape
+        and exact.baselines.shape == made.exact.baselines.shape
     )

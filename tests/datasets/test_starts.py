@@ -16,7 +16,7 @@ def test_start_points_do_not_depend_on_own_rows(model: str) -> None:
     others[:100] += 5.0 * generator.standard_normal(others[:100].shape)
     one, other = (datasets.from_rows(model, model, "own", r, 6) for r in (rows, others))
     np.testing.assert_array_equal(one.starts, other.starts)
-    one, other = map(datasets.with_exact_posterior, (one, other))
+    one, other = map(datasets.with_exact, (one, other))
     if not np.isnan(one.exact.posterior_covariance).any():
         assert (one.exact.reference != other.exact.reference).any()
 

@@ -82,7 +82,7 @@ def test_of_several_models_the_median_run_of_the_best_method_is_shown(results: P
     for axes, cell in zip(figure.axes, cells, strict=True):
         draws = kept_draws(chain_path(results, of, cell, "4"))[:, :2]
         assert set(map(tuple, axes.lines[-1].get_xydata())) <= set(map(tuple, draws))
-    exact = datasets.build(GAUSS, GAUSS, "fresh-0").reference[:, :2]
+    exact = datasets.build(GAUSS, GAUSS, "fresh-0").exact.reference[:, :2]
     assert np.array_equal(figure.axes[1].lines[0].get_xydata(), exact)
 
 

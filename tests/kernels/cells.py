@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpmc.algorithms import algorithm_class, hyperparameters
-from dpmc.data.problem import Problem
+from dpmc.data.problem import Exact, Problem
 from dpmc.models.circle import Circle
 from dpmc.models.mixture import Mixture
 from dpmc.sampling import loop
@@ -80,13 +80,16 @@ def problem_of(
         dataset="tests",
         model=model,
         rows=rows,
+        n=len(rows),
+        columns=rows.shape[1],
         temperature=temperature,
         starts=posterior.draws(generator, starts),
         true_theta=np.zeros(model.dimension),
-        reference=np.empty((0, model.dimension)),
-        baselines=np.empty((0, 0, model.dimension)),
-        posterior_mean=posterior.mean(),
-        posterior_covariance=posterior.covariance(),
+        exact=replace(
+            Exact.unknown(model.dimension),
+            posterior_mean=posterior.mean(),
+            posterior_covariance=posterior.covariance(),
+        ),
     )
 
 
@@ -99,7 +102,7 @@ def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: fl
     return replace(made, label=name, model_id=name)
 
 
-def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell:
+def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell[Problem]:
     """A cell of 40 iterations without a budget; `changes` are fields of Cell or hyperparameters."""
     on = on or problem("mixture" if method in MIXTURE else "banana")
     chosen = {key: changes.pop(key) for key in list(changes) if key in Cell.__dataclass_fields__}

@@ -143,7 +143,7 @@ def long_run(on: Problem, algorithm: Any, iterations: int, chains: int) -> np.nd
     chosen = Cell(on, "long", algorithm, "inf", 1e-3, "rdp", iterations=iterations)
     runs = sample(chosen, list(range(chains)))
     assert all(run.totals["diverging"].sum() == 0 for run in runs)
-    return np.concatenate([run.draws for run in runs])[:, iterations // 2 :] - on.posterior_mean
+    return np.concatenate([run.draws for run in runs])[:, iterations // 2 :] - on.exact.posterior_mean
 
 
 def ratios(draws: np.ndarray, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +161,7 @@ def stationary_covariance(on: Problem, algorithm: DPSGLD) -> np.ndarray:
     """
     n, b, f = on.n, algorithm.batch_size, DRIFTS[algorithm.drift]
     h = algorithm.step_size / n
-    inverse = np.linalg.inv(on.posterior_covariance)
+    inverse = np.linalg.inv(on.exact.posterior_covariance)
     spread = np.cov(on.rows @ on.model.precision, rowvar=False)
     noise = h * np.eye(on.dimension) + (f * h) ** 2 * n**2 * (1.0 - b / n) / b * spread
     return np.asarray(solve_discrete_lyapunov(np.eye(on.dimension) - f * h * inverse, noise))
@@ -172,7 +172,7 @@ SLANTED = np.array([[0.8, -0.5], [-0.5, 1.5]])
 
 def sgld(on: Problem, pull: float, batch_size: int, drift: str) -> DPSGLD:
     """SGLD whose largest hΛ is `pull`, with a clip bound out of reach."""
-    step = pull * on.n / np.linalg.eigvalsh(np.linalg.inv(on.posterior_covariance)).max()
+    step = pull * on.n / np.linalg.eigvalsh(np.linalg.inv(on.exact.posterior_covariance)).max()
     return DPSGLD(batch_size=batch_size, clip=1e6, step_size=float(step), drift=drift)
 
 
@@ -201,7 +201,7 @@ def test_sgnht_samples_the_posterior_or_as_published_too_wide_a_law(
     on = stiff_problem(160)
     h = 0.1 / np.sqrt(50 * 100.0)  # hω = 0.1 in the stiff direction; heating h²ω² against cooling hA
     algorithm = DPSGNHT(batch_size=50, clip=1e6, step_size=float(50 * h), diffusion=0.02 / h, order=order)
-    found, error = ratios(long_run(on, algorithm, 3000, 160), on.posterior_covariance)
+    found, error = ratios(long_run(on, algorithm, 3000, 160), on.exact.posterior_covariance)
     assert error.max() < 0.06
     assert low < found[0] < high  # the stiffest direction has the smallest variance
     if order == "correct":

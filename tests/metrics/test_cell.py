@@ -1,5 +1,6 @@
 """Rows of a cell: every value by hand, reasons for missing values, nothing blank."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
+from dpmc.data.problem import Exact
 from dpmc.metrics.cell import COLUMNS, baseline_metrics, cell_metrics, second_half
 from dpmc.metrics.mmd import published_mmd
 from dpmc.metrics.table import TEXTS, is_metric
@@ -32,13 +34,12 @@ class Known:
     """A stand-in for a problem: a standard normal posterior in d dimensions."""
 
     dataset, label = "published", "m"
-    test_rows = histogram_edges = histogram_counts = np.empty((0, 0))
+    test_rows = np.empty((0, 0))
 
     def __init__(self, d: int = 2) -> None:
         generator = np.random.default_rng(11)
-        self.reference = generator.normal(size=(200, d))
-        self.baselines = generator.normal(size=(3, 200, d))
-        self.posterior_mean, self.posterior_covariance = np.zeros(d), np.eye(d)
+        reference, baselines = generator.normal(size=(200, d)), generator.normal(size=(3, 200, d))
+        self.exact = Exact(reference, baselines, np.zeros(d), np.eye(d))
 
 
 def run(seed: int, k: int, *, chains: int = 1, thin: int = 1, **attrs: Any) -> Run:
@@ -125,8 +126,8 @@ def test_no_iterations() -> None:
 
 def test_unknown_exact_values_are_reported() -> None:
     problem = Known()
-    problem.reference = np.empty((0, 2))
-    problem.posterior_mean = np.full(2, np.nan)
+    known = {"reference": np.empty((0, 2)), "posterior_mean": np.full(2, np.nan)}
+    problem.exact = dataclasses.replace(problem.exact, **known)
     got = values(cell_metrics([run(1, 40)], problem), 1)
     assert "no exact reference draws" in got["status"]
     assert "exact posterior mean is not known" in got["status"]

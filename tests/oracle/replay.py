@@ -76,7 +76,8 @@ def _single(cell: loop.Cell, known: dict[str, Any]) -> Compared:
     The sampler prepares anew each time, so that HMC computes the gradient at the known position.
     """
     total = int((known["iteration"] <= chains.WHOLE).sum())
-    job = loop.Loop([loop.begin(dataclasses.replace(cell, iterations=total), chains.SEED)])
+    run = loop.begin(dataclasses.replace(cell, iterations=total), chains.SEED)
+    job = loop.Loop([run], cell.problem.evaluator)
 
     def put_back(done: int, _: int) -> None:
         theta, no = known["theta"][:, done - 1].copy(), np.zeros(cell.chains, np.bool_)

@@ -183,7 +183,7 @@ def test_an_edited_job_resumes_nothing(what: str, tmp_path: Path) -> None:
         on.model = dataclasses.replace(on.model, b=on.model.b + 1e-7)
     clip = 2.0 + 1e-12 if what == "hyperparameters" else 2.0
     cells = cell("dp-penalty", on, clip=clip), cell("dp-penalty", same), cell("dp-penalty")
-    jobs = [Job([of], [0], {"inf": {}}, {("inf", 0): tmp_path / "chain.nc"}) for of in cells]
+    jobs = [Job([of], [0], {("inf", 0): tmp_path / "chain.nc"}) for of in cells]
     edited, first, again = ({job.checkpoint, job.waiting(job.cells[0], 0)} for job in jobs)
     assert first == again and not first & edited
 

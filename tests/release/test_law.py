@@ -55,7 +55,7 @@ def cell(name: str, rows: np.ndarray | None) -> Cell:
     model = dpmc.LinearRegression("y", ["x"], tempering=20, true_theta=[0.5, 1.0], prior_sd=3.0)
     label, definition = given_model(model)
     if rows is None:
-        problem = datasets.without_rows("m", label, (ROWS, 2), 1, definition)
+        problem = datasets.public_setting("m", label, (ROWS, 2), 1, definition)
     else:
         problem = datasets.from_rows("m", label, "rows", rows, 1, definition=definition)
     problem.starts = np.tile([0.3, 0.8], (CHAINS, 1))

@@ -17,7 +17,7 @@ from dpmc.models.own import given_model
 from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.sampling import release as releases
-from dpmc.sampling.cell import Cell
+from dpmc.sampling.cell import Cell, Given
 
 VALUES = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}
 MODEL = dpmc.LinearRegression("y", ["x"], tempering=20)
@@ -26,11 +26,13 @@ ROWS = MODEL.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), 60)
 
 def problem(model: Any = MODEL, n: int = 60, label: str = "m", source: tuple[str, ...] = ("y", "x")) -> Any:
     name, definition = given_model(model)
-    return datasets.without_rows(label, name, (n, 2), 20, definition, source)
+    return datasets.public_setting(label, name, (n, 2), 20, definition, source)
 
 
 def cell() -> Cell:
-    return Cell(problem(), "dp-penalty", DPPenalty(**VALUES), "8", 1e-3, "tight", iterations=12)
+    return Cell(
+        problem(), "dp-penalty", DPPenalty(**VALUES), "8", 1e-3, "tight", iterations=12, given=Given(VALUES)
+    )
 
 
 #: Another value of each field of a cell; "problem" has several public parts.
@@ -57,6 +59,7 @@ CHANGES: dict[str, list[Any]] = {
     "epsilon_kind": ["per-iteration"],
     "rows_per_person": [2],
     "streams": ["names"],
+    "given": [Given({**VALUES, "tau": 2}), Given(VALUES, study="other")],
 }
 
 
@@ -66,7 +69,7 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any
     ledger, output = DataLedger.create(tmp_path / "ledger", 100.0, 0.1), tmp_path / "release.nc"
 
     def run(changed: Cell) -> Any:
-        return releases.release(changed, ROWS, VALUES, DataLedger.open(ledger.path), output)
+        return releases.release(changed, ROWS, DataLedger.open(ledger.path), output)
 
     advance, left = releases.ReleaseLoop.advance, iter(range(2))
 

@@ -234,8 +234,10 @@ def test_a_setting_that_clips_few_rows_and_yet_moves_an_estimate_is_not_ok(capfd
 def known_posterior(**changes: Any) -> Any:
     """A problem with posterior sd (2, 4) tempered by 1/4, hence (1, 2) of all rows."""
     about = {"posterior_mean": np.array([1.0, -1.0]), "posterior_covariance": np.diag([4.0, 16.0])}
-    about |= {"temperature": 0.25, "dimension": 2, "parameters": (), "reference": np.empty((0, 2))}
-    return SimpleNamespace(**{**about, **changes})
+    about |= {"reference": np.empty((0, 2))}
+    exact = SimpleNamespace(**{name: changes.pop(name, value) for name, value in about.items()})
+    rest = {"temperature": 0.25, "dimension": 2, "parameters": (), "exact": exact}
+    return SimpleNamespace(**{**rest, **changes})
 
 
 def test_a_bias_is_in_posterior_sds_of_all_rows() -> None:
