@@ -1,6 +1,7 @@
 """ε per iteration sets the noise and limits no chain; the ledger has the ε of all iterations together."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest

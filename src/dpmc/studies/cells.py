@@ -22,6 +22,7 @@ from dpmc.studies.hyperparameters import (
     calibrated_values,
     pinned_hyperparameters,
 )
+from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys
 from dpmc.studies.study import Study
 
 S = TypeVar("S", bound=Setting)
@@ -178,21 +179,28 @@ def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:
     raised with its results: a refactoring does not change them (`dpmc.common.sources`).
     """
     about, spec, source = study.model(model), study.method(method), source_version(study, model)
+    # What the model decides where the method does not.
+    lengths = {"iterations": study.iterations(model, method), "thin": study.thin(model, method)}
+    of_model, of_method = (
+        [lengths.get(name, getattr(keys, name)) for name in declared.that_change(Changes.CHAINS)]
+        for keys, declared in ((about, ModelSpec), (spec, MethodSpec))
+    )
+    # The others only where they are set, so that a new one leaves the settings of all other cells.
+    if_set = {
+        name: getattr(keys, name)
+        for keys, declared in ((about, ModelSpec), (spec, MethodSpec), (study, StudyKeys))
+        for name in declared.that_change(Changes.CHAINS_IF_SET)
+        if getattr(keys, name) != declared.model_fields[name].default
+    }
     return json.dumps(
         {
-            "model": [about.model, about.data, about.n, about.start],
-            "method": [
-                *(spec.algorithm, spec.accountant, spec.options),
-                *(study.iterations(model, method), spec.most_iterations, study.thin(model, method)),
-            ],
+            "model": of_model,
+            "method": of_method,
+            **{name: getattr(study, name) for name in StudyKeys.that_change(Changes.CHAINS)},
+            **if_set,
             "draws_version": algorithm_class(spec.algorithm).draws_version,
             "accountants": accountant_versions(study, model, method, epsilon),
             "epsilon": epsilon,
-            "delta": study.delta,
-            "chains": study.chains,
-            # Keys only where used, so that a new one leaves the settings of all other cells as they were.
-            **({"most_draws": spec.most_draws} if spec.most_draws else {}),
-            **({} if study.epsilon_kind == "total" else {"epsilon_kind": study.epsilon_kind}),
             **({"source": source} if source else {}),
         },
         sort_keys=True,

@@ -5,6 +5,7 @@ these fields. `study.Study` is what they mean, with every default filled in.
 """
 
 import re
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -32,10 +33,28 @@ DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
 OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 
 
-def key(meaning: str, default: Any = ...) -> Any:
-    """Declare a key of the file; it is required if it has no default."""
+class Changes(Enum):
+    """What a change of a key makes anew."""
+
+    CHAINS = "chains"
+    CHAINS_IF_SET = (
+        "chains; a key that came later, which leaves the settings of those without it as they were"
+    )
+    ROWS = "data, and with them chains"
+    TRIALS = "tuning files and searches, and with them chains"
+    BY_METHOD = "chains, as the default of the method's key"
+    NOTHING = "no chains: which cells, figures and words there are"
+
+
+CHAINS, CHAINS_IF_SET, ROWS, TRIALS, BY_METHOD, NOTHING = Changes
+
+
+def key(meaning: str, default: Any = ..., changes: Changes | None = None) -> Any:
+    """Declare a key of the file, and what it changes; it is required if it has no default."""
     # A default of {} is validated, which makes it the object of a nested declaration.
-    return Field(default, description=meaning, validate_default=default == {})
+    field = Field(default, description=meaning, validate_default=default == {})
+    field.metadata.append(changes)
+    return field
 
 
 def _epsilon(value: str | float) -> str:
@@ -122,75 +141,126 @@ class Keys(BaseModel):
         return given
 
 
-class ModelSpec(Keys):
+class RunKeys(Keys):
+    """Keys that say what is run."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Raise TypeError for a key that does not say what it changes."""
+        super().__pydantic_init_subclass__(**kwargs)
+        for name, info in cls.model_fields.items():
+            if not any(isinstance(part, Changes) for part in info.metadata):
+                raise TypeError(f"{cls.__name__}.{name}: does not say what a change makes anew (`Changes`)")
+
+    @classmethod
+    def that_change(cls, what: Changes) -> list[str]:
+        """Return the names of the keys whose change makes this anew, in their order."""
+        return [name for name, info in cls.model_fields.items() if what in info.metadata]
+
+
+class ModelSpec(RunKeys):
     """The keys of a model."""
 
-    model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "")
-    data: Data = key("data set; a file's path is relative to the study's folder", "published")
-    columns: Texts = key("columns of that file by name; default: the model's, else all", ())
-    n: Count | None = key("number of rows; default: the catalogue's, or that of the file", None)
+    model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "", changes=CHAINS)
+    data: Data = key("data set; a file's path is relative to the study's folder", "published", changes=CHAINS)
+    columns: Texts = key("columns of that file by name; default: the model's, else all", (), changes=ROWS)
+    n: Count | None = key(
+        "number of rows; default: the catalogue's, or that of the file", None, changes=CHAINS
+    )
     start: Literal["perturbed", "true"] = key(
-        "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed"
+        "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed", changes=CHAINS
     )
-    settings_of: Text = key("model whose hyperparameters are used if this label has none in the file", "")
-    epsilons: Epsilons = key("ε of the cells")
+    settings_of: Text = key(
+        "model whose hyperparameters are used if this label has none in the file", "", changes=TRIALS
+    )
+    epsilons: Epsilons = key("ε of the cells", changes=NOTHING)
     tuning_epsilon: Epsilon = key(
-        "ε of trials on tuning data; not needed with `tuning: {mode: none}` and no `methods` there", ""
+        "ε of trials on tuning data; not needed with `tuning: {mode: none}` and no `methods` there",
+        "",
+        changes=TRIALS,
     )
-    iterations: Count | None = key("iterations of each chain, unless the method has its own number", None)
-    thin: Count = key("keep every `thin`-th draw, unless the method has its own number", 1)
+    iterations: Count | None = key(
+        "iterations of each chain, unless the method has its own number", None, changes=BY_METHOD
+    )
+    thin: Count = key("keep every `thin`-th draw, unless the method has its own number", 1, changes=BY_METHOD)
 
 
-class MethodSpec(Keys):
+class MethodSpec(RunKeys):
     """The keys of a method."""
 
-    from_study: Text = key("another study that runs this method; its cells are reused and none is run", "")
-    algorithm: Text = key("algorithm; default: the label", "")
-    accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight")
+    from_study: Text = key(
+        "another study that runs this method; its cells are reused and none is run", "", changes=NOTHING
+    )
+    algorithm: Text = key("algorithm; default: the label", "", changes=CHAINS)
+    accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight", changes=CHAINS)
     settings_of: Text = key(
-        "method whose hyperparameters are used if this label has none; default: the algorithm", ""
+        "method whose hyperparameters are used if this label has none; default: the algorithm",
+        "",
+        changes=TRIALS,
     )
-    hyperparameters: Which | None = key("files of hyperparameters; default: the study's", None)
-    options: dict[str, Any] = key("override hyperparameters, e.g. `reuse_gradients: true`", {})
+    hyperparameters: Which | None = key(
+        "files of hyperparameters; default: the study's", None, changes=TRIALS
+    )
+    options: dict[str, Any] = key(
+        "override hyperparameters, e.g. `reuse_gradients: true`", {}, changes=CHAINS
+    )
     iterations: Count | None = key(
-        "iterations of each chain (needed for ε = inf); default: the model's", None
+        "iterations of each chain (needed for ε = inf); default: the model's", None, changes=CHAINS
     )
-    most_iterations: Count | None = key("largest number of iterations, even if budget is left", None)
-    thin: Count = key("keep every `thin`-th draw; default: the model's", 1)
+    most_iterations: Count | None = key(
+        "largest number of iterations, even if budget is left", None, changes=CHAINS
+    )
+    thin: Count = key("keep every `thin`-th draw; default: the model's", 1, changes=CHAINS)
     most_draws: Count | None = key(
-        "of k > `most_draws` draws keep every ⌊k/`most_draws`⌋-th; all iterations are spent", None
+        "of k > `most_draws` draws keep every ⌊k/`most_draws`⌋-th; all iterations are spent",
+        None,
+        changes=CHAINS_IF_SET,
     )
-    models: Texts = key("models it runs on; default: all", ())
-    epsilons: Epsilons = key("ε of the cells, e.g. `[inf]`; default: the models'", ())
+    models: Texts = key("models it runs on; default: all", (), changes=NOTHING)
+    epsilons: Epsilons = key("ε of the cells, e.g. `[inf]`; default: the models'", (), changes=NOTHING)
 
 
-class Tuning(Keys):
+class Tuning(RunKeys):
     """How hyperparameters are tried, and which ones `make tune` searches."""
 
     mode: Literal["pinned", "search", "none"] = key(
-        "try the pinned setting on tuning data, search a better one, or use the pinned one untried", "pinned"
+        "try the pinned setting on tuning data, search a better one, or use the pinned one untried",
+        "pinned",
+        changes=TRIALS,
     )
-    seeds: Number = key("runs of each setting", 4)
-    trials: Number = key("settings that a search tries", 100)
-    methods: Texts = key("methods that `make tune` searches; default: all, none with `mode: none`", ())
-    models: Texts = key("models on which `make tune` searches; default: all", ())
+    seeds: Number = key("runs of each setting", 4, changes=TRIALS)
+    trials: Number = key("settings that a search tries", 100, changes=TRIALS)
+    methods: Texts = key(
+        "methods that `make tune` searches; default: all, none with `mode: none`", (), changes=NOTHING
+    )
+    models: Texts = key("models on which `make tune` searches; default: all", (), changes=NOTHING)
 
 
-class StudyKeys(Keys):
+class StudyKeys(RunKeys):
     """The keys of a study's file."""
 
-    title: Text = key("title in one line")
-    epsilon_kind: Literal["total", "per-iteration"] = key("ε of a whole run, or of an iteration", "total")
-    delta: Delta = key("δ of a run, or of an iteration if ε is per iteration")
-    seeds: Number = key("independent runs per cell, each with the whole budget")
-    chains: Number = key("chains of one run; they share its budget", 1)
-    hyperparameters: Which = key("`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published")
-    settings_of: Text = key("study whose hyperparameter files are used; default: this one", "")
-    tuning: Tuning = key("how hyperparameters are tried: keys below", {})
-    models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key("label → keys below")
-    methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key("label → keys below")
+    title: Text = key("title in one line", changes=NOTHING)
+    epsilon_kind: Literal["total", "per-iteration"] = key(
+        "ε of a whole run, or of an iteration", "total", changes=CHAINS_IF_SET
+    )
+    delta: Delta = key("δ of a run, or of an iteration if ε is per iteration", changes=CHAINS)
+    seeds: Number = key("independent runs per cell, each with the whole budget", changes=NOTHING)
+    chains: Number = key("chains of one run; they share its budget", 1, changes=CHAINS)
+    hyperparameters: Which = key(
+        "`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published", changes=TRIALS
+    )
+    settings_of: Text = key(
+        "study whose hyperparameter files are used; default: this one", "", changes=TRIALS
+    )
+    tuning: Tuning = key("how hyperparameters are tried: keys below", {}, changes=NOTHING)
+    models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key(
+        "label → keys below", changes=NOTHING
+    )
+    methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key(
+        "label → keys below", changes=NOTHING
+    )
     figures: tuple[Text, ...] = key(
-        "names of figures and tables; default: all figures of `figures/<study>.yaml`", ()
+        "names of figures and tables; default: all figures of `figures/<study>.yaml`", (), changes=NOTHING
     )
 
 

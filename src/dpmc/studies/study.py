@@ -11,20 +11,20 @@ from typing import Literal
 
 from dpmc.common.values import checked, delta_below, real
 from dpmc.studies.documents import Document
-from dpmc.studies.keys import MethodSpec, ModelSpec, Tuning
+from dpmc.studies.keys import NOTHING, ROWS, MethodSpec, ModelSpec, Tuning, key
 
 
 class StudyModel(ModelSpec):
     """A model of a study, its data and its budgets; `data` of a file of rows is its name without suffix."""
 
-    label: str
-    rows_file: Path | None = None  # file of the user's rows
+    label: str = key("", changes=NOTHING)
+    rows_file: Path | None = key("file of the user's rows", None, changes=ROWS)
 
 
 class StudyMethod(MethodSpec):
     """A method of a study: an algorithm with an accountant, options, and the models on which it runs."""
 
-    label: str
+    label: str = key("", changes=NOTHING)
 
 
 @dataclass(frozen=True)
