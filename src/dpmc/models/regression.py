@@ -7,7 +7,8 @@ missing values: none of them is taken from the rows. In rows as arrays a categor
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import cleandoc
+from inspect import cleandoc, signature
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,17 @@ import numpy as np
 from scipy.special import expit
 
 from dpmc.base import NoisySum
-from dpmc.common.draws import diagnostics, for_all_rows, is_of_tempered_sum, second_half
+from dpmc.common.draws import (
+    diagnostics,
+    for_all_rows,
+    is_of_tempered_sum,
+    loaded,
+    second_half,
+    warning_of_unmoved,
+)
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
-from dpmc.common.values import array, positive, shown
+from dpmc.common.values import array, checked, count, positive, shown
 from dpmc.models.columns import Coding, text_of, translated
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
 Levels = Mapping[str, Sequence[Any] | Mapping[Any, float]]
+OTHER = ("self", "unknown")  #: in the signature of a regression beside its arguments
 
 
 class GeneralizedLinearModel:
@@ -94,8 +103,12 @@ class GeneralizedLinearModel:
         binary: Mapping[str, float] | None = None,
         levels: Levels | None = None,
         fills: Mapping[str, Any] | None = None,
+        **unknown: Any,
     ) -> None:
         who = type(self).__name__
+        for name in unknown:
+            known = [key for key in signature(GeneralizedLinearModel.__init__).parameters if key not in OTHER]
+            raise DpmcError(f"{who}: {name}: is not an argument of this model; it has {', '.join(known)}")
         names, self._centre, self._scale = _standardised(predictors, f"{who}: predictors")
         if levels or fills:
             self._shares, self._coding = _coded(names, levels or {}, fills or {}, who)
@@ -227,6 +240,10 @@ class GeneralizedLinearModel:
         import pandas  # slow to import
 
         where = f"rows: {type(rows).__name__}"
+        if isinstance(rows, str | Path) or not hasattr(rows, "__getitem__"):
+            raise DpmcError(
+                f"{where}: must be an array, or a table in memory with columns {', '.join(names)}"
+            )
         for name in names:
             if name not in rows:
                 raise DpmcError(f"{where}: has no column {name!r}; the predictors are {', '.join(names)}")
@@ -235,11 +252,25 @@ class GeneralizedLinearModel:
             x = np.column_stack([column.to_numpy(dtype=float, na_value=np.nan) for column in columns])
         except (TypeError, ValueError) as error:
             raise DpmcError(f"{where}: is not a table of numbers ({error})") from None
+        return self._finite(x, where)
+
+    def _finite(self, x: np.ndarray, where: str) -> np.ndarray:
+        """Return predictors (n, columns − 1); raise DpmcError for the first that is NaN or infinite."""
         for row, i in np.argwhere(~np.isfinite(x))[:1]:
-            raise DpmcError(f"{where}: row {row}, column {names[i]}: is missing or infinite")
+            raise DpmcError(f"{where}: row {row}, column {self.columns[1 + i]}: is missing or infinite")
         return x
 
-    def predict(self, rows: Any, tree: "xarray.DataTree", *, seed: int = 0) -> "xarray.DataTree":
+    def _new_rows(self, rows: Any) -> np.ndarray:
+        """Return predictors (m, columns − 1) of new rows; raise DpmcError for what a table may not have."""
+        x = self._predictors(rows)
+        where = f"rows: {type(rows).__name__}"
+        if x.dtype.kind not in "fiub":
+            raise DpmcError(f"{where}: {x.dtype} must be numbers")
+        x = self._finite(x.astype(float), where)
+        GeneralizedLinearModel.check_rows(self, np.column_stack([np.zeros(len(x)), x]))
+        return x
+
+    def predict(self, rows: Any, tree: "xarray.DataTree | str | Path", *, seed: int = 0) -> "xarray.DataTree":
         """Return `tree` with a group `posterior_predictive` for new rows, as ArviZ has it.
 
         Parameters
@@ -249,8 +280,9 @@ class GeneralizedLinearModel:
             private rows are as private as these. Rows longer than `norm` are shortened, as in the likelihood;
             a warning counts them.
         tree
-            A result of `dpmc.sample` with this model. Draws of its second half are used. Tempering is taken
-            out of each parameter as in `dpmc.summary`, by a normal approximation.
+            A result of `dpmc.sample` or `dpmc.release` with this model, or its file. Draws of its second half
+            are used; a warning names parameters that never moved there. Tempering is taken out of each
+            parameter as in `dpmc.summary`, by a normal approximation.
         seed
             Seed of the outcomes.
 
@@ -263,10 +295,12 @@ class GeneralizedLinearModel:
         Raises
         ------
         DpmcError
-            For chains of other parameters, rows that lack a column, and a model without `draw`.
+            For chains of other parameters or with too few draws, rows that lack a column or have a value that
+            is missing or infinite, and a model without `draw`.
         """
         import xarray
 
+        seed, tree = checked("predict: seed", count, seed, 0), loaded(tree)
         theta = second_half(tree)
         if tuple(theta["parameter"].values.tolist()) != tuple(self.parameters):
             raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
@@ -279,7 +313,10 @@ class GeneralizedLinearModel:
             )
         draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
         if temperature < 1.0:
-            draws = for_all_rows(draws, temperature, diagnostics(draws).mcse)
+            draws = for_all_rows(draws, temperature, checked("predict", diagnostics, draws).mcse)
+        if warning := warning_of_unmoved(theta.values, self.parameters):
+            LOGGER.warning("predict: %s", warning)
+        rows = self._new_rows(rows)
         beyond = self.beyond_norm(rows)
         if beyond is not None and beyond.any():
             text = "predict: %s rows are longer than norm %g and are shortened"
