@@ -27,7 +27,7 @@ class Odd:
 ENTRIES = [
     "x",
     b"x",
-    3 + 0j,
+    3 + 1j,
     np.timedelta64(1, "s"),
     np.datetime64("2020-01-01"),
     None,
