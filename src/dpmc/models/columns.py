@@ -77,9 +77,9 @@ class Rule(NamedTuple):
         if self.levels:
             known = ", ".join(level for level in self.levels if isinstance(level, str))
             return f": {shown(entry)} is not a level ({known})"
-        if isinstance(entry, str):
-            return f": {shown(entry)} is not a number" if entry.strip() else " is missing, must be a number"
-        if is_missing(entry) or np.isinf(self.number(entry)):
+        if isinstance(entry, str) and not str.strip(entry):
+            return " is missing, must be a number"
+        if not isinstance(entry, str) and is_missing(entry) or np.isinf(self.number(entry)):
             return ": is NaN or infinite, must be a number"
         return f": {shown(entry)} is not a number"
 
@@ -124,14 +124,14 @@ def number(value: Any) -> float:
     Raises OverflowError or ValueError for a number that no float is near.
     """
     if isinstance(value, str):
-        value = value.strip()
+        value = str.strip(value)
         return float(value) if DECIMAL.fullmatch(value) else float(TRUTH.get(value.lower(), np.nan))
     return float(value) if is_number(value) else np.nan
 
 
 def _value_of(value: Any) -> Decimal | None:
     """Return the exact number that an entry shows; None for what is no number."""
-    text = value.strip() if isinstance(value, str) else text_of(value)
+    text = str.strip(value) if isinstance(value, str) else text_of(value)
     if text.lower() in TRUTH:
         return Decimal(TRUTH[text.lower()])
     return Decimal(text) if DECIMAL.fullmatch(text) else None
@@ -140,7 +140,7 @@ def _value_of(value: Any) -> Decimal | None:
 def is_missing(value: object) -> bool:
     """Return whether an entry is empty, None, NaN or one of the usual words for a missing value."""
     if isinstance(value, str):
-        return not value.strip() or bool(MISSING.fullmatch(value.strip()))
+        return bool(MISSING.fullmatch(str.strip(value) or "NA"))
     import pandas  # slow to import
 
     try:

@@ -109,6 +109,8 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
         if isinstance(source, xarray.DataArray):
             index = source.indexes.get(source.dims[1]) if source.ndim == 2 else None
             names = [] if index is None else labels_of(index, where)
+            if source.ndim == 1 and isinstance(source.name, str):
+                names = [same_name(source.name)]
             return _of_array(source.values, names, where)
     elif isinstance(source, Mapping):
         return _of_mapping(source, where)
@@ -145,11 +147,13 @@ def _of_mapping(source: Mapping[Any, Any], where: str) -> Table:
     """Return a mapping of names to columns as a table."""
     import pandas
 
-    kept = (np.ndarray, pandas.Series)
-    columns = [column if isinstance(column, kept) else list(column) for column in source.values()]
-    if not columns or any(np.ndim(column) != 1 for column in columns if isinstance(column, kept)):
-        raise DpmcError(f"{where}: must be columns by their names")
-    if len({len(column) for column in columns}) > 1:
+    columns: list[Any] = []
+    for column in source.values():
+        many = isinstance(column, Sequence) and not isinstance(column, str | bytes)
+        if not many and getattr(column, "ndim", 0) != 1:
+            raise DpmcError(f"{where}: must be columns by their names")
+        columns.append(column if many or isinstance(column, pandas.Series) else np.asarray(column))
+    if len({len(column) for column in columns}) != 1:
         raise DpmcError(f"{where}: must have columns of the same length")
     shape = len(columns[0]), len(columns)
     return Table(where, list(map(same_name, source)), shape, lambda i: columns[i])
