@@ -198,6 +198,13 @@ def test_an_index_that_pandas_wrote_is_no_column(tmp_path: Path) -> None:
             assert rows.tolist() == frame.to_numpy().tolist()
 
 
+def test_names_with_points_and_of_unread_structures_do_no_harm(tmp_path: Path) -> None:
+    columns = {"a.b": pa.array([1.0, 2.0]), "c": pa.array([{"d": 1}] * 2), "c.e": pa.array([3, 4])}
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    for read in (read_rows, read_release_rows):
+        assert read(tmp_path / "t.parquet", ["c.e", "a.b"]).tolist() == [[3.0, 1.0], [4.0, 2.0]]
+
+
 def test_a_file_that_is_cut_is_refused_in_words(tmp_path: Path) -> None:
     path = in_file(pa.array([1, 2, 3]), tmp_path)
     path.write_bytes(path.read_bytes()[:-9])

@@ -171,29 +171,23 @@ def _of_csv(text: str, path: Path, private: bool) -> Table:
     width = len(first)
     rows: list[list[Any]] = list(map(_fields, lines[1 if names else 0 :]))
     for row, fields in enumerate(rows):
-        if len(fields) == width:
-            continue
-        if private:
+        if len(fields) != width and not private:
+            line = row + 1 + bool(names)
+            raise DpmcError(f"{path}: line {line}: {_lacking(fields, names, width)}")
+        if len(fields) != width:
             rows[row] = [UNREADABLE] * width
-            continue
-        line = row + 1 + bool(names)
-        if not fields:
-            raise DpmcError(
-                f"{path}: line {line}: is not CSV (a quoted line break; every row must be one line)"
-            )
-        if len(fields) > width:
-            raise DpmcError(f"{path}: line {line}: has {len(fields)} entries, must have {width}")
-        lacking = 0 if fields == [""] else len(fields)
-        label = names[lacking] if names else lacking + 1
-        raise DpmcError(f"{path}: line {line}: column {label} is missing; every line must be a row")
-    places = LINE, 1 + bool(names)
-    return Table(
-        str(path),
-        list(map(same_name, names)),
-        (len(rows), width),
-        lambda i: [row[i] for row in rows],
-        *places,
-    )
+    shape, names = (len(rows), width), list(map(same_name, names))
+    return Table(str(path), names, shape, lambda i: [row[i] for row in rows], LINE, 1 + bool(names))
+
+
+def _lacking(fields: list[str], names: list[str], width: int) -> str:
+    """Return what is wrong with a line of CSV that has not `width` fields."""
+    if not fields:
+        return "is not CSV (a quoted line break; every row must be one line)"
+    if len(fields) > width:
+        return f"has {len(fields)} entries, must have {width}"
+    lacking = 0 if fields == [""] else len(fields)
+    return f"column {names[lacking] if names else lacking + 1} is missing; every line must be a row"
 
 
 def _fields(line: str) -> list[str]:

@@ -186,9 +186,7 @@ def entries_of(column: Any) -> Sequence[Any]:
     if isinstance(dtype, pandas.CategoricalDtype):
         known = entries_of(column.cat.categories.to_series())
         return [known[code] if code >= 0 else None for code in column.cat.codes]
-    if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu" and not hasattr(
-        column.dtype, "na_value"
-    ):
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
         column = np.asarray(column)  # whose entries keep their type: as float 0.1 of 32 bits is not 0.1
     at = column.array if hasattr(column, "array") else column
     try:

@@ -114,9 +114,8 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
             return _of_array(source.values, names, where)
     elif isinstance(source, Mapping):
         return _of_mapping(source, where)
-    if getattr(getattr(source, "dtype", None), "names", None) or any(
-        hasattr(source, name) for name in WITH_NAMES
-    ):
+    records = getattr(getattr(source, "dtype", None), "names", None)
+    if records or any(hasattr(source, name) for name in WITH_NAMES):
         raise DpmcError(
             f"{where}: has columns with names and is no table of pandas or xarray: "
             "convert it, for example with .to_pandas() or pandas.DataFrame(…)"
