@@ -165,7 +165,8 @@ def _of_array(source: Any, names: list[str], where: str) -> Table:
     except Exception:  # of methods of an object that is no array
         array = np.asarray(None)
     if array.ndim not in (1, 2):
-        raise DpmcError(f"{where}: has {array.ndim} dimensions, must have rows and columns")
+        rule = "must have rows and columns, as an array, a table or a path"
+        raise DpmcError(f"{where}: has {array.ndim} dimensions, {rule}")
     array = array[:, None] if array.ndim == 1 else array
     return Table(where, names, (array.shape[0], array.shape[1]), lambda i: array[:, i])
 
