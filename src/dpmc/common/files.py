@@ -20,12 +20,12 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of table
 
 def is_table(path: Path) -> bool:
     """Return whether a file is a table of rows, by its name."""
-    return path.name.endswith(TABLES)
+    return path.name.lower().endswith(TABLES)
 
 
 def stem(path: Path) -> str:
     """Return a file's name without its suffix; of people.csv.gz people."""
-    return Path(path.name.removesuffix(".gz")).stem
+    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).stem
 
 
 @contextmanager

@@ -27,9 +27,10 @@ from dpmc.common.draws import (
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import array, checked, count, positive, shown
-from dpmc.models.columns import Coding, text_of, translated
+from dpmc.models.columns import Coding, same_name, text_of
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
+from dpmc.models.in_memory import table_of
 from dpmc.models.logistic import LogisticForm
 from dpmc.models.summaries import RegressionSummaries, log_normal, noise_covariance, outer, times
 
@@ -118,6 +119,8 @@ class GeneralizedLinearModel:
         self.columns = (outcome, *names, *categories)
         dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
         self.parameters = (*(("intercept",) if intercept else ()), *names, *dummies, *self._further())
+        _refuse_equal(self.columns, who)
+        _refuse_equal(self.parameters, who)
         self.dimension = len(self.parameters)
         self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
@@ -237,22 +240,8 @@ class GeneralizedLinearModel:
             if rows.ndim != 2 or rows.shape[1] not in (len(names), 1 + len(names)):
                 raise DpmcError(f"rows: shape {rows.shape} must be (n, {len(names)}), predictors {names}")
             return rows[:, rows.shape[1] - len(names) :]
-        import pandas  # slow to import
-
-        where = f"rows: {type(rows).__name__}"
-        if isinstance(rows, str | Path) or not hasattr(rows, "__getitem__"):
-            raise DpmcError(
-                f"{where}: must be an array, or a table in memory with columns {', '.join(names)}"
-            )
-        for name in names:
-            if name not in rows:
-                raise DpmcError(f"{where}: has no column {name!r}; the predictors are {', '.join(names)}")
-        columns = [translated(pandas.Series(np.asarray(rows[n])), n, self._coding, where) for n in names]
-        try:
-            x = np.column_stack([column.to_numpy(dtype=float, na_value=np.nan) for column in columns])
-        except (TypeError, ValueError) as error:
-            raise DpmcError(f"{where}: is not a table of numbers ({error})") from None
-        return self._finite(x, where)
+        table = table_of(rows, f"rows: {type(rows).__name__}")
+        return table.rows(table.chosen(names), self._coding, np.ones(table.shape[0], bool))
 
     def _finite(self, x: np.ndarray, where: str) -> np.ndarray:
         """Return predictors (n, columns − 1); raise DpmcError for the first that is NaN or infinite."""
@@ -611,6 +600,16 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 
+def _refuse_equal(names: Sequence[str], who: str) -> None:
+    """Raise DpmcError if two names of columns, or of parameters, look the same."""
+    texts = list(map(same_name, names))
+    for text in texts:
+        if texts.count(text) > 1:
+            raise DpmcError(
+                f"{who}: two columns or parameters are called {text}: give the column another name"
+            )
+
+
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Return names, centres and scales of columns; default 0 and 1."""
     names = tuple(columns)
@@ -635,7 +634,10 @@ def _coded(
     known: dict[str, tuple[str, ...]] = {}
     for name, given in levels.items():
         where = f"{who}: levels: {name}"
-        texts = () if isinstance(given, str) else tuple(map(text_of, given))
+        try:
+            texts = () if isinstance(given, str) else tuple(map(text_of, given))
+        except Exception:  # of methods of a level, or a number of too many digits
+            texts = ()
         if name in names:
             raise DpmcError(f"{where}: is also among the predictors; name a category in levels alone")
         if len(texts) < 2 or len(set(texts)) < len(texts):
