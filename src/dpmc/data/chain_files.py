@@ -157,7 +157,7 @@ def as_tree(run: Run) -> "xarray.DataTree":
         return run
     from dpmc.data import release_files  # loads accountants, which few commands need
 
-    tree = release_files.read(run)
+    tree = release_files.read(run, lab=True)
     if tree.attrs.get("mode") != "release":
         read_chain(run)
     elif problems := release_files.check(tree):
