@@ -72,7 +72,9 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise unwritten(path, error) from error
     if is_folder or is_other:
-        rule = "is a folder, must be a file" if is_folder else "is not a regular file, which a result has to be"
+        rule = (
+            "is a folder, must be a file" if is_folder else "is not a regular file, which a result has to be"
+        )
         raise DpmcError(f"{path}: {rule}")
     try:
         yield temporary

@@ -46,7 +46,7 @@ def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
         found = _of_text(attrs, books) or _of_price(full, books, attrs, entry)
         return [f"ledger: {found}"] if found else []
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        return [f"ledger: is not that of a release ({type(error).__name__}: {shown(str(error))})"]
+        return [f"ledger: missing or malformed key ({type(error).__name__}: {shown(str(error))})"]
     except DpmcError as error:
         text = str(error)
         return [text if text.startswith(("ledger: ", "hyperparameters: ", "method: ")) else f"ledger: {text}"]
@@ -60,7 +60,9 @@ def refuse_values(values: Mapping[str, Any]) -> None:
             if isinstance(item, str):
                 right = len(item) <= LONGEST_NUMBER and bool(DECIMAL.fullmatch(item) or item.isidentifier())
             if not right:
-                rule = f"must be a number of at most {LONGEST_NUMBER} characters, a word, or a list of numbers"
+                rule = (
+                    f"must be a number of at most {LONGEST_NUMBER} characters, a word, or a list of numbers"
+                )
                 raise DpmcError(f"hyperparameters: {shown(key)}: {shown(item)} {rule}")
 
 
@@ -142,7 +144,13 @@ def _declared(
             _refuse_centre(values, run, books)
             return run, most
         kinds = ", ".join(sorted({f"{event.name!r}" for event in books.reserved}))
-        refusal = DpmcError(f"ledger: releases {shown(kinds)} are not those of {name}, with their noise")
+        refusal = DpmcError(
+            f"ledger: releases {shown(kinds)[1:-1]} are not those of {name}, with their noise"
+        )
+    if len(names) > 1:
+        raise DpmcError(
+            f"method: {attrs['method']}: the ledger's releases are not those of such hyperparameters"
+        )
     text = str(refusal)
     raise DpmcError(text if text.startswith(("ledger", "hyperparameters")) else f"method: {names[0]}: {text}")
 
@@ -165,7 +173,9 @@ def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -
     centre = values.get("centre", 0.0)
     if any(event.name == SUM for event in run.once) and isinstance(centre, list):
         if len(centre) not in (1, books.price["numbers"]):
-            raise DpmcError(f"hyperparameters: centre: has {len(centre)} values, {books.price['numbers']} summaries")
+            raise DpmcError(
+                f"hyperparameters: centre: has {len(centre)} values, {books.price['numbers']} summaries"
+            )
 
 
 def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:

@@ -43,7 +43,7 @@ def _text(pattern: str, rule: str, most: int = LONGEST_NAME) -> Callable[[Any], 
 
     def check(value: object) -> None:
         if not isinstance(value, str) or len(value) > most or not re.fullmatch(pattern, value):
-            raise ValueError(f"must be {rule}, of at most {most} characters")
+            raise ValueError(f"must be {rule}")
 
     return check
 
@@ -141,8 +141,8 @@ def _mapping(value: object) -> None:
         raise TypeError("must be an object")
 
 
-NAME = _text(r"[\w.<>:-]+", "a name of letters, digits and . _ < > : -")
-LABEL = _text("[a-z0-9][a-z0-9.-]*", "a name of small letters, digits and . -")
+NAME = _text(r"[\w.<>:-]+", f"a name of at most {LONGEST_NAME} letters, digits and . _ < > : -")
+LABEL = _text("[a-z0-9][a-z0-9.-]*", f"a name of at most {LONGEST_NAME} small letters, digits and . -")
 VERSION = _text(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?", "a version", 40)
 OPENDP = _text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
 ACCOUNTANT = _text("|".join(ACCOUNTANTS), "an accountant of dpmc")
@@ -175,7 +175,7 @@ def _entry(value: str) -> None:
     about = entry["about"]
     for keys, rule in ((about.keys() - FACTS, "not allowed"), (FACTS.keys() - about, "missing")):
         if keys:
-            raise ValueError(f"about: {shown(', '.join(sorted(keys)))}: {rule}")
+            raise ValueError(f"about: {shown(', '.join(sorted(keys)), 200)}: {rule}")
     for key, check in FACTS.items():
         try:
             check(about[key])
@@ -243,7 +243,9 @@ def _plain(path: str) -> str:
 
 def refused_names(labels: "list[Any] | tuple[Any, ...]") -> str:
     """Return why these are no names of parameters that a release may have; "" if they are."""
-    if not all(isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in labels):
+    if not all(
+        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in labels
+    ):
         return f"labels must be names of 1 to {LONGEST_NAME} printable characters"
     return "" if len(set(labels)) == len(labels) else "labels must be different"
 
@@ -388,9 +390,15 @@ def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
     """
     with reading(path) as file:
         is_lab = file.attrs.get("mode") == "lab"
-        arrays = [variable for group in file.subtree for variable in group.to_dataset(inherit=False).variables.values()]
+        arrays = [
+            variable
+            for group in file.subtree
+            for variable in group.to_dataset(inherit=False).variables.values()
+        ]
         # A text takes 16 bytes beside its characters.
-        needed = sum(array.size * (16 if array.dtype.kind in "OU" else array.dtype.itemsize) for array in arrays)
+        needed = sum(
+            array.size * (16 if array.dtype.kind in "OU" else array.dtype.itemsize) for array in arrays
+        )
         if needed > Path(path).stat().st_size and not (is_lab and lab):
             rule = LAB if is_lab else "has arrays larger than the file, so it is compressed or incomplete"
             raise DpmcError(f"{path}: {rule}")
