@@ -82,7 +82,8 @@ class _Books(NamedTuple):
         if not isinstance(data["budget"], dict):
             raise DpmcError("ledger: budget: must be that of a release")
         budget = Budget(data["budget"]["epsilon"], data["budget"]["delta"])
-        parts = [counts(from_json(data[key])) for key in ("reserved", "performed", "forfeited")]
+        parts = (counts(from_json(data[key])) for key in ("reserved", "performed", "forfeited"))
+        reserved, performed, forfeited = parts
         foreseen = counts(from_json(data["foreseen"])) if "foreseen" in data else None
         kinds = {"for": "str", **{field.name: str(field.type) for field in fields(Price)}}
         if not isinstance(data["prices"], list) or len(data["prices"]) != 1:
@@ -93,11 +94,11 @@ class _Books(NamedTuple):
         for key, kind in kinds.items():
             if type(price[key]).__name__ != kind:
                 raise DpmcError(f"ledger: prices: {key}: {shown(price[key])} is of another type")
-        return cls(budget, *parts, foreseen, price)
+        return cls(budget, reserved, performed, forfeited, foreseen, price)
 
 
 def algorithms_of(method: str, values: Mapping[str, Any], dimension: int) -> list[str]:
-    """Return the algorithms that a method may be: itself, or of a study's label all with such hyperparameters.
+    """Return the algorithms that a method may be: itself; of a study's label all with such hyperparameters.
 
     Raises DpmcError if there is none.
     """
@@ -148,9 +149,7 @@ def _declared(
             f"ledger: releases {shown(kinds)[1:-1]} are not those of {name}, with their noise"
         )
     if len(names) > 1:
-        raise DpmcError(
-            f"method: {attrs['method']}: the ledger's releases are not those of such hyperparameters"
-        )
+        raise DpmcError(f"method: {attrs['method']}: its hyperparameters have not the ledger's releases")
     text = str(refusal)
     raise DpmcError(text if text.startswith(("ledger", "hyperparameters")) else f"method: {names[0]}: {text}")
 
@@ -171,11 +170,10 @@ def _as_recorded(made: dict[str, Any], values: Mapping[str, Any], books: _Books)
 def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -> None:
     """Raise DpmcError for a centre with more than one number for each summary that is released."""
     centre = values.get("centre", 0.0)
-    if any(event.name == SUM for event in run.once) and isinstance(centre, list):
-        if len(centre) not in (1, books.price["numbers"]):
-            raise DpmcError(
-                f"hyperparameters: centre: has {len(centre)} values, {books.price['numbers']} summaries"
-            )
+    given = len(centre) if isinstance(centre, list) else 1
+    if any(event.name == SUM for event in run.once) and given not in (1, books.price["numbers"]):
+        rule = f"must be one or {books.price['numbers']}, the numbers of the sum"
+        raise DpmcError(f"hyperparameters: centre: has {given} values, {rule}")
 
 
 def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
@@ -219,7 +217,7 @@ def _of_text(attrs: Attributes, books: _Books) -> str:
 
 
 def _of_price(full: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
-    """Return a problem of the price: it is that of the planned run, and with the budget it makes the entry."""
+    """Return a problem of the price: it is that of the planned run, and makes the entry with the budget."""
     price, n, d = books.price, attrs["n"], attrs["dimension"]
     epsilon, delta, iterations = entry["epsilon"], entry["delta"], entry["about"]["iterations"]
     summaries = price["numbers"]  # of a sum, whose model is not known

@@ -7,7 +7,6 @@ function of releases, or public. The list is closed: what it does not name is a 
 import ast
 import hashlib
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -100,7 +99,7 @@ def is_description(value: object) -> bool:
 
 
 def _call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return the name and the arguments of a call; raise ValueError or the like if they are no plain values."""
+    """Return name and arguments of a call; raise ValueError or the like if they are no plain values."""
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError("must be a call")
@@ -364,6 +363,24 @@ def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str
     return [] if [*model.parameters] == labels else ["/: description: has other parameters than posterior"]
 
 
+def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
+    """Raise DpmcError if a release must not have these attributes of the root or names of parameters.
+
+    For a run, before its ε is taken. `attributes` are those that are known by then, method and
+    hyperparameters among them.
+    """
+    for key, value in attributes.items():
+        try:
+            ROOT[key](value)
+        except (TypeError, ValueError) as error:
+            raise DpmcError(f"{key}: {shown(value)}: {error}") from None
+    if wrong := refused_names(parameters):
+        raise DpmcError(f"parameters: {wrong}")
+    values = json.loads(attributes["hyperparameters"])
+    release_books.refuse_values(values)
+    release_books.algorithms_of(attributes["method"], values, dimension)
+
+
 def write(path: Path, tree: "xarray.DataTree") -> None:
     """Write a release, without compression, so that its size does not depend on values.
 
@@ -385,8 +402,8 @@ def _write(path: Path, tree: "xarray.DataTree") -> None:
 def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
     """Read a file whole, as it is, also if it is no release; raise DpmcError if it is no NetCDF file.
 
-    Arrays larger than the file, which a release does not have, are refused before they are read; `lab`: except
-    in a file of the lab, where they are compressed.
+    Arrays larger than the file, which a release does not have, are refused before they are read. With `lab`,
+    a file of the lab may have them, since its arrays are compressed.
     """
     with reading(path) as file:
         is_lab = file.attrs.get("mode") == "lab"
@@ -396,10 +413,8 @@ def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
             for variable in group.to_dataset(inherit=False).variables.values()
         ]
         # A text takes 16 bytes beside its characters.
-        needed = sum(
-            array.size * (16 if array.dtype.kind in "OU" else array.dtype.itemsize) for array in arrays
-        )
-        if needed > Path(path).stat().st_size and not (is_lab and lab):
+        sizes = (array.size * (16 if array.dtype.kind in "OU" else array.dtype.itemsize) for array in arrays)
+        if sum(sizes) > Path(path).stat().st_size and not (is_lab and lab):
             rule = LAB if is_lab else "has arrays larger than the file, so it is compressed or incomplete"
             raise DpmcError(f"{path}: {rule}")
         return file.load()

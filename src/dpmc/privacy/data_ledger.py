@@ -40,7 +40,7 @@ KIND = "dpmc ledger of a data set, format 1"  #: of the first line
 HEADER = {"kind", "name", "id", "neighbours", "epsilon", "delta", "dpmc_version", "hash"}
 ENTRY = {"ledger", "number", "id", "epsilon", "delta", "about", "previous", "hash"}
 DIGITS = {"id": 32, "ledger": 32, "previous": 64, "hash": 64}  #: hexadecimal ones of parts of a line
-SOON = 100  #: runs for which delta must be left, or as many as for epsilon
+SOON = 100  #: runs: if delta is left for fewer, and for fewer than epsilon, a warning says so
 
 Record = dict[str, Any]  #: a line: the header or an entry
 
@@ -122,10 +122,10 @@ class DataLedger:
     def take(self, epsilon: float, delta: float, about: Mapping[str, Any]) -> Record:
         """Append an entry and return it when it is on the disk; after that a run may use rows.
 
-        `about` has public facts of the run, as for JSON. Other processes wait. Logs a warning if `SOON` no delta
-        is left for another such run, and epsilon still is. Raises BudgetExceeded, and writes nothing, if the
-        totals would be exceeded. Raises DpmcError if the file cannot be locked or written, is broken, or is
-        not a continuation of what was opened.
+        `about` has public facts of the run, as for JSON. Other processes wait. Logs a warning if delta is
+        left for fewer than `SOON` such runs, and for fewer than epsilon. Raises BudgetExceeded, and writes
+        nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or written, is
+        broken, or is not a continuation of what was opened.
         """
         asked, facts = Budget(epsilon, delta), json.loads(json.dumps(about, allow_nan=False))
         with _opened(self.path, "r+b") as file:
@@ -170,7 +170,7 @@ class DataLedger:
         )
 
     def _require_left(self, header: Record, entries: list[Record], asked: Budget) -> None:
-        """Raise BudgetExceeded if more is asked for than is left; log which delta would suit epsilon better."""
+        """Raise BudgetExceeded for more than is left; log which delta would last as long as epsilon."""
         left, share = _left(header, entries), (_exact(asked.epsilon), _exact(asked.delta))
         if share[0] > left[0] or share[1] > left[1]:
             epsilon, delta = (_rounded(part, 0.0) for part in left)
@@ -184,8 +184,9 @@ class DataLedger:
             part = left[1] / runs[0]
             even = Context(prec=2, rounding=ROUND_DOWN).divide(part.numerator, part.denominator)
             LOGGER.warning(
-                f"{self.path}: delta {asked.delta!r} can be taken {shown(runs[1])} times from what is left, epsilon "
-                f"{asked.epsilon!r} {shown(runs[0])} times: delta is spent first; with delta {float(even)!r} both last"
+                f"{self.path}: delta {asked.delta!r} can be taken {shown(runs[1])} times from what is left, "
+                f"epsilon {asked.epsilon!r} {shown(runs[0])} times: delta is spent first; with delta "
+                f"{float(even)!r} both last"
             )
 
     def _require_continued(self, records: list[Record]) -> None:
@@ -223,8 +224,8 @@ def _require_right(record: object, keys: set[str]) -> None:
         raise ValueError("does not fit its hash, it was changed")
     for key, value in record.items():
         kind = {"epsilon": float, "delta": float, "number": int, "about": dict}.get(key, str)
-        digits = rf"[0-9a-f]{{{DIGITS[key]}}}" if key in DIGITS else ""
-        if type(value) is not kind or (digits and not re.fullmatch(digits, value)):
+        digits = key not in DIGITS or re.fullmatch(f"[0-9a-f]{{{DIGITS[key]}}}", str(value))
+        if type(value) is not kind or not digits:
             raise ValueError(f"{key}: {shown(value)} is not what dpmc writes")
     try:
         Budget(record["epsilon"], record["delta"])
