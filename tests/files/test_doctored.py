@@ -161,14 +161,17 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         both(fact(**REGRESSION), attribute(description=LINEAR)),
         "description: has other parameters",
     ),
-    "number of the entry of 400 digits": (in_entry(number=10**400), "is not an entry"),
-    "number of the entry 0": (in_entry(number=0), "is not an entry"),
-    "epsilon of the entry true": (both(attribute(epsilon="1"), in_entry(epsilon=True)), "is not an entry"),
-    "epsilon of the entry 10^400": (in_entry(epsilon=10**400), "is not an entry"),
-    "epsilon of the entry a whole number": (in_entry(epsilon=1), "is not an entry"),
-    "delta of the entry -1": (in_entry(delta=-1.0), "is not an entry"),
-    "id of the entry a text": (in_entry(id="row 7 is 3.25"), "is not an entry"),
-    "about a list": (in_entry(about=[]), "is not an entry"),
+    "number of the entry of 400 digits": (in_entry(number=10**400), "number: a number of more than 60"),
+    "number of the entry 0": (in_entry(number=0), "number: 0 must be from 1"),
+    "epsilon of the entry true": (
+        both(attribute(epsilon="1"), in_entry(epsilon=True)),
+        "epsilon: True is not what dpmc writes",
+    ),
+    "epsilon of the entry 10^400": (in_entry(epsilon=10**400), "epsilon: a number of more than 60"),
+    "epsilon of the entry a whole number": (in_entry(epsilon=1), "epsilon: 1 is not what dpmc writes"),
+    "delta of the entry -1": (in_entry(delta=-1.0), "delta = -1.0: must be a number between 0 and 1"),
+    "id of the entry a text": (in_entry(id="row 7 is 3.25"), "id: 'row 7 is 3.25' is not what dpmc writes"),
+    "about a list": (in_entry(about=[]), "about: [] is not what dpmc writes"),
     "about with a further fact": (fact(mean=3.25), "about: 'mean': not allowed"),
     "iterations in about a text": (fact(iterations="x"), "attribute iterations"),
     "chains in about true": (
@@ -248,6 +251,21 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
     both(fact(**REGRESSION), attribute(description=repr(model)), labelled(*model.parameters))(other)
     assert release_files.check(other) == []
     assert release_files.SCHEMA == chain_files.SCHEMA
+
+
+def test_what_a_release_must_not_have_is_refused_before_its_epsilon_is_taken() -> None:
+    given = {"model": "Own", "method": "dp-penalty", "hyperparameters": json.dumps(HYPERPARAMETERS)}
+    release_files.refuse(given, ("a", "b"), 2)
+    release_files.refuse(given, (), 2)
+    for changed, parameters, words in [
+        ({"model": "a b"}, (), "model: 'a b': must be a name"),
+        ({"method": "x" * 201}, (), "method: "),
+        ({}, ("a", "b" * 201), "parameters: labels must be names of 1 to 200"),
+        ({"hyperparameters": json.dumps({"clip": "0" * 50 + "1"})}, (), "'clip': .* at most 40 characters"),
+        ({"method": "mine", "hyperparameters": '{"zz": 1}'}, (), "no algorithm has these hyperparameters"),
+    ]:
+        with pytest.raises(DpmcError, match=words):
+            release_files.refuse({**given, **changed}, parameters, 2)
 
 
 # -- files ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import not_above_text
 from dpmc.privacy import data_ledger
-from dpmc.privacy.data_ledger import DataLedger, is_entry
+from dpmc.privacy.data_ledger import DataLedger, require_entry
 from dpmc.privacy.ledger import BudgetExceeded
 
 KILLS = Path(__file__).with_name("ledger_kills.py")
@@ -50,8 +50,11 @@ def test_what_was_taken_is_read_again(ledger: DataLedger) -> None:
     assert [entry["number"] for entry in again.entries] == [1, 2, 3]
     assert len({entry["id"] for entry in again.entries}) == 3
     assert again.spent[0] == 1.75 and again.left[0] == 1.25
-    assert all(is_entry(entry) for entry in again.entries)
-    assert not is_entry({**again.entries[0], "epsilon": 0.5}) and not is_entry({})
+    for entry in again.entries:
+        require_entry(entry)
+    for wrong in ({**again.entries[0], "epsilon": 0.5}, {}, []):
+        with pytest.raises(ValueError, match="is not an entry of a ledger"):
+            require_entry(wrong)
     ledger.verify()
 
 

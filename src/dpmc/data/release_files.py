@@ -22,7 +22,7 @@ from dpmc.common.values import MOST, MOST_CHAINS, MOST_PARAMETERS, shown
 from dpmc.data import release_books
 from dpmc.models import regression
 from dpmc.privacy.accountants import ACCOUNTANTS
-from dpmc.privacy.data_ledger import is_entry
+from dpmc.privacy.data_ledger import require_entry
 from dpmc.privacy.secure_noise import EXACT
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ FACTS: Checks = {
 
 def _entry(value: str) -> None:
     entry = _object(value)
-    if not is_entry(entry):
-        raise ValueError("is not an entry of a ledger of a data set, or was changed")
+    require_entry(entry)
     about = entry["about"]
     for keys, rule in ((about.keys() - FACTS, "not allowed"), (FACTS.keys() - about, "missing")):
         if keys:

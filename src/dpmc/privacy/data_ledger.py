@@ -203,13 +203,12 @@ class _Content(NamedTuple):
     torn: bool  # whether more bytes follow, of an incomplete line
 
 
-def is_entry(entry: object) -> bool:
-    """Return whether a value is an entry: with its keys, values of their types, and its own hash."""
+def require_entry(value: object) -> None:
+    """Raise ValueError unless a value is an entry: with its keys, values of their types, and its own hash."""
     try:
-        _require_right(entry, ENTRY)
-    except ValueError:
-        return False
-    return True
+        _require_right(value, ENTRY)
+    except ValueError as error:
+        raise ValueError(f"is not an entry of a ledger of a data set: {error}") from None
 
 
 def _require_right(record: object, keys: set[str]) -> None:
