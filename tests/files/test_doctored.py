@@ -126,6 +126,10 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "proposal of another dimension": (setting(proposal_sd=[0.1] * 5), "has 5 values, the model has 3"),
     "noise that is not the ledger's": (setting(tau=1e-9), "releases 'log-ratio' are not those of dp-penalty"),
     "noise too small for the budget": (noisier, "budget exceeded"),
+    "batch that takes gigabytes to account for": (
+        fact(method="dp-barker", accountant="rdp", hyperparameters={"batch_size": 10**9, "proposal_sd": 1}),
+        "batch_size: 1000000000 must be at most 10000000",
+    ),
     "method with a text": (fact(method="mean is 0.123"), "attribute method"),
     "method rwmh": (fact(method="rwmh"), "hyperparameters: tau: unknown"),
     "method rwmh, with its hyperparameters": (
@@ -254,7 +258,8 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
 
 
 def test_what_a_release_must_not_have_is_refused_before_its_epsilon_is_taken() -> None:
-    given = {"model": "Own", "method": "dp-penalty", "hyperparameters": json.dumps(HYPERPARAMETERS)}
+    given = {"model": "Own", "method": "dp-penalty", "accountant": "tight"}
+    given |= {"hyperparameters": json.dumps(HYPERPARAMETERS)}
     release_files.refuse(given, ("a", "b"), 2)
     release_files.refuse(given, (), 2)
     for changed, parameters, words in [
@@ -262,6 +267,11 @@ def test_what_a_release_must_not_have_is_refused_before_its_epsilon_is_taken() -
         ({"method": "x" * 201}, (), "method: "),
         ({}, ("a", "b" * 201), "parameters: labels must be names of 1 to 200"),
         ({"hyperparameters": json.dumps({"clip": "0" * 50 + "1"})}, (), "'clip': .* at most 40 characters"),
+        (
+            {"accountant": "rdp", "hyperparameters": '{"batch_size": "1e8"}'},
+            (),
+            "batch_size: '1e8' must be at",
+        ),
         ({"method": "mine", "hyperparameters": '{"zz": 1}'}, (), "no algorithm has these hyperparameters"),
     ]:
         with pytest.raises(DpmcError, match=words):

@@ -25,6 +25,7 @@ from dpmc.privacy.runs import RunReleases
 
 CLOSE = 1e-6  #: relative difference up to which numbers of two machines are equal
 EXACT_TO = 2**53  #: whole numbers up to this are doubles
+LARGEST_BATCH = 10**7  #: rows for which `rdp` is computed again in seconds and little memory
 LONGEST_NUMBER = 40  #: characters of a hyperparameter that is a text, such as 1e-5 in a file
 
 Attributes = Mapping[str, Any]  #: of the root, as plain values
@@ -37,7 +38,7 @@ def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
     """
     try:
         values = json.loads(attrs["hyperparameters"])
-        refuse_values(values)
+        refuse_values(values, attrs["accountant"])
         books = _Books.of(json.loads(attrs["ledger"]))
         whole = Budget(entry["epsilon"], entry["delta"])
         run, full = _declared(attrs, values, books, whole)
@@ -52,8 +53,11 @@ def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
         return [text if text.startswith(("ledger: ", "hyperparameters: ", "method: ")) else f"ledger: {text}"]
 
 
-def refuse_values(values: Mapping[str, Any]) -> None:
-    """Raise DpmcError for hyperparameters that may hide more than numbers, words and lists of numbers."""
+def refuse_values(values: Mapping[str, Any], accountant: str) -> None:
+    """Raise DpmcError for hyperparameters that may hide more than numbers, words and lists of numbers.
+
+    Also for batches so large that the accountant would take minutes and gigabytes.
+    """
     for key, value in values.items():
         for item in value if isinstance(value, list) else [value]:
             right = isinstance(item, bool | float) or (isinstance(item, int) and abs(item) <= EXACT_TO)
@@ -64,6 +68,10 @@ def refuse_values(values: Mapping[str, Any]) -> None:
                     f"must be a number of at most {LONGEST_NUMBER} characters, a word, or a list of numbers"
                 )
                 raise DpmcError(f"hyperparameters: {shown(key)}: {shown(item)} {rule}")
+            is_number = not isinstance(item, str) or DECIMAL.fullmatch(item)
+            if (key, accountant) == ("batch_size", "rdp") and is_number and float(item) > LARGEST_BATCH:
+                rule = f"must be at most {LARGEST_BATCH} with the accountant rdp"
+                raise DpmcError(f"hyperparameters: batch_size: {shown(item)} {rule}")
 
 
 class _Books(NamedTuple):

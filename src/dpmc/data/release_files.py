@@ -365,7 +365,7 @@ def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str
 def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
     """Raise DpmcError if a release must not have these attributes of the root or names of parameters.
 
-    For a run, before its ε is taken. `attributes` are those that are known by then, method and
+    For a run, before its ε is taken. `attributes` are those that are known by then, method, accountant and
     hyperparameters among them.
     """
     for key, value in attributes.items():
@@ -376,7 +376,7 @@ def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimensi
     if wrong := refused_names(parameters):
         raise DpmcError(f"parameters: {wrong}")
     values = json.loads(attributes["hyperparameters"])
-    release_books.refuse_values(values)
+    release_books.refuse_values(values, attributes["accountant"])
     release_books.algorithms_of(attributes["method"], values, dimension)
 
 
