@@ -160,14 +160,15 @@ def chains_of(tree: "xarray.DataTree") -> Chains:
 
 def as_tree(run: Run) -> "xarray.DataTree":
     """Return a run as a tree in memory; a file is read and checked: a chain file or a release."""
-    tree = loaded(run)
-    if isinstance(run, str | Path):
-        from dpmc.data import release_files  # loads accountants, which few commands need
+    if not isinstance(run, str | Path):
+        return loaded(run)
+    from dpmc.data import release_files  # loads accountants, which few commands need
 
-        if tree.attrs.get("mode") != "release":
-            read_chain(run)
-        elif problems := release_files.check(tree):
-            raise DpmcError(f"{run}: {problems[0]}")
+    tree = release_files.read(run, lab=True)
+    if tree.attrs.get("mode") != "release":
+        read_chain(run)
+    elif problems := release_files.check(tree):
+        raise DpmcError(f"{run}: {problems[0]}")
     return tree
 
 
