@@ -172,6 +172,11 @@ class Cell(Generic[P]):
         """Return whether proposals are tested without a log ratio over rows."""
         return self.algorithm.has_public_test
 
+    @derived.fact(FILE, plain=lambda has: 1 if has else None)
+    def sums_of_run(self) -> bool:
+        """Return whether a sum is released that all iterations share."""
+        return bool(self.algorithm.releases(self.problem.n).run)
+
     def kept_every(self, iterations: int) -> int:
         """Return k if every k-th draw is kept: `thin`, or so that at most twice `most_draws` are kept.
 

@@ -14,6 +14,7 @@ from dpmc.common.version import __version__
 from dpmc.data import chain_files
 from dpmc.data.problem import Problem, Setting
 from dpmc.models.fingerprint import digest
+from dpmc.models.trial import check_starts
 from dpmc.privacy.ledger import Ledger
 from dpmc.sampling.cell import Cell
 
@@ -78,6 +79,10 @@ class Run:
     def books(self) -> dict[str, Any]:
         """Return the ledger of the run, with the ε spent."""
         return self.ledger.to_json()
+
+    def __post_init__(self) -> None:
+        """Raise DpmcError for a start from which a chain cannot move: of any run, before it spends."""
+        check_starts(self.cell.problem.model, self.start, self.seed * self.cell.chains)
 
     def keep(self, theta: np.ndarray, counts: np.ndarray, done: int) -> None:
         """Append a block: every thin-th of its draws, and its counts summed in windows of thin.
