@@ -88,4 +88,4 @@ rule page:
             file for file in input.files if file.endswith((".png", "published_comparison.csv"))
         ],
     shell:
-        "python {input.script} {wildcards.study} {output} {params.shown} 2> {log}"
+        "python {input.script:q} {wildcards.study} {output} {params.shown} 2> {log}"

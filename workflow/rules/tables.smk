@@ -40,7 +40,7 @@ for name, (script, table, text) in TABLES.items():
             ],
             text=lambda wildcards, output: f"> {output.text}" if output.text else "",
         shell:
-            "python {input.script} {wildcards.study} {input.metrics} {params.published} "
+            "python {input.script:q} {wildcards.study} {input.metrics} {params.published:q} "
             "{output.table} 2> {log} {params.text}"
 
 
@@ -67,4 +67,4 @@ rule spending:
     message:
         "Compute the joint ε of all runs of {wildcards.study} on your own rows"
     shell:
-        "python {input.script} {wildcards.study} {input.chains} 2> {log} | tee {output}"
+        "python {input.script:q} {wildcards.study} {input.chains} 2> {log} | tee {output}"
