@@ -11,7 +11,7 @@ CHAIN = f"{CELL}/seed-{{seed}}.nc"
 FOUND = "data/downloads/{source}.found"
 TUNED = "results/{study}/tuning/{model}/{method}.yaml"
 SEARCHED = "results/{study}/search/{model}/{method}.yaml"
-MANY_CORES = 16  # with so many, a job makes a cell, so that no core waits for the longest method
+MANY_JOBS = 16  # if so many may run at once, a job makes a cell, so that none waits for the longest method
 
 with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
@@ -138,16 +138,19 @@ def budget_settings(wildcards):
 
 
 def given_cores():
-    """Return the cores that a run may use; infinite if not given, as on a cluster, whose nodes have their own."""
+    """Return the cores that a run may use; 1 if not given, as on a cluster, whose nodes have their own."""
     try:
         return workflow.cores
     except WorkflowError:
-        return float("inf")
+        return 1
 
 
-def every_core(wildcards):
-    """Return all cores of a run on this machine; on a cluster 1, since a node's number is unknown."""
-    return given_cores() if given_cores() < float("inf") else 1
+def jobs_at_once():
+    """Return how many jobs may run at once: on cores, or as jobs of a cluster (`--jobs`).
+
+    Of a dry run Snakemake does not say whether it is one on a cluster, and its cores are 1 if not given.
+    """
+    return max(given_cores(), workflow.nodes or 1)
 
 
 def hyperparameters(study, model, wildcards):
