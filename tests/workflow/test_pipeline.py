@@ -167,6 +167,8 @@ def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
                 first.wait()
             output = make_figures(folder, "reduced", status=1)
             assert "another run is at work" in output and "Traceback" not in output
+            holder = re.search(r"reduced, process (\d+) on ", output)
+            assert int(holder[1]) == family[0].pid, "Snakemake, which runs on"
     finally:
         first.kill()
         kill(family[0])  # Snakemake
@@ -177,6 +179,8 @@ def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
     ("settings", "study", "words", "status"),
     [
         ({"chains_per_job": "all"}, {}, ["config: chains_per_job: is called `job` now"], 1),
+        ({"stduy": "all"}, {}, ["config: stduy: is unknown; did you mean study? known: study, studies, "], 1),
+        ({"cores": 2}, {}, ["config: cores: is unknown; known: study, studies, job, checkpoint_seconds"], 1),
         ({"job": "all"}, {}, ["config: job: 'all' must be one of auto, method, cell, chain"], 1),
         ({"study": "nonsense"}, {}, ["config: study: 'nonsense' must be one of reduced, all"], 1),
         ({}, {"seeds": 0}, ["reduced.yaml", "seeds: 0"], 2),
