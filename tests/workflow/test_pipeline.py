@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from pipeline_copy import REDUCED, bits, copy_pipeline, make_figures, snakemake
+from pipeline_copy import REDUCED, SMALL, bits, copy_pipeline, make_figures, snakemake
 
 
 def project(folder: Path, changes: dict[str, Any] | None = None, **config: object) -> Path:
@@ -116,6 +116,35 @@ def test_a_changed_value_makes_the_chains_of_its_method_alone_anew(whole, tmp_pa
     made = set(re.findall(r"results/reduced/(chains|tuning)/circle/([a-z-]+)", printed))
     assert made == {("chains", "dp-penalty"), ("tuning", "dp-penalty")}
     assert "Nothing to be done" in snakemake(folder, "results/reduced/metrics/circle.csv")
+
+
+RULES = ("budgets", "data", "figure", "page", "readable_table", "table")
+
+
+def test_tables_figures_and_the_page_follow_the_study_and_its_hyperparameters(tmp_path):
+    """Also those that read nothing else."""
+    names = ["models", "hyperparameters", "law"]
+    study = {**SMALL, "tuning": {"mode": "none"}, "settings_of": "small", "figures": names}
+    values = {"dp-penalty": {"circle": {"tau": 0.1, "clip": 3, "proposal_sd": 0.02}}}
+    folder = copy_pipeline(tmp_path, {"small": study}, {"small": values})
+    law = {"draw": "dpmc.reports.plots.accounting:draw", "models": ["circle"], "caption": "Iterations."}
+    (folder / "config/figures").mkdir()
+    (folder / "config/figures/small.yaml").write_text(yaml.safe_dump({"law": law}))
+    page = "figures/small/index.html"
+    snakemake(folder, "--no-hooks", page)
+    assert "Nothing to be done" in snakemake(folder, page)
+    for file, old, new, rules in (
+        ("studies/small.yaml", "one cell", "a single cell", ["page"]),
+        ("studies/small.yaml", "n: 2000", "n: 3000", ["figure", "page", "readable_table", "table"]),
+        ("hyperparameters/small.yaml", "tau: 0.1", "tau: 0.2", ["figure", "page", "readable_table", "table"]),
+    ):
+        path = folder / "config" / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        planned = snakemake(folder, "--dry-run", "--quiet=rules", page)
+        path.write_text(text)
+        assert [name for name in sorted(RULES) if re.search(rf"^{name} +\d+$", planned, re.M)] == rules, file
 
 
 def test_settings_that_are_not_tried_need_no_job(tmp_path):

@@ -1,4 +1,7 @@
 # Functions that return inputs, parameters and priorities of rules. In a file of their own, as `snakemake --lint` asks.
+import hashlib
+from contextlib import suppress
+
 from dpmc import models
 from dpmc.data.datasets import DATA_VERSION
 from dpmc.common import sources
@@ -135,6 +138,19 @@ def budget_settings(wildcards):
         if spec.rows_file
     ]
     return json.dumps([*cells, *own], sort_keys=True)
+
+
+def study_digest(wildcards):
+    """Return a digest of a study and its known hyperparameters: a change draws its figures and tables anew.
+
+    Title and list of figures, which the page alone shows, are left out.
+    """
+    study, known = STUDIES[wildcards.study], []
+    for pair in study.pairs():
+        with suppress(DpmcError):  # missing ones may be found by a search
+            known.append([*pair, pinned_hyperparameters(study, *pair)[0]])
+    content = repr([replace(study, title="", figures=()), known])
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def given_cores():

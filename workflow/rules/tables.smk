@@ -35,6 +35,7 @@ for name, (script, table, text) in TABLES.items():
             ENVIRONMENT
         params:
             version=lambda wildcards, input: sources_version(Path(input.script)),
+            study=study_digest,
             published=lambda wildcards, input: [
                 os.path.dirname(input.published[0]) for _ in input.published[:1]
             ],
@@ -64,6 +65,7 @@ rule spending:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        study=study_digest,
     message:
         "Compute the joint ε of all runs of {wildcards.study} on your own rows"
     shell:

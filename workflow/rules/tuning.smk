@@ -106,5 +106,6 @@ rule lessons:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        study=study_digest,
     shell:
         "python {input.script:q} {wildcards.study} {output} {input.found} 2> {log}"
