@@ -15,6 +15,9 @@ import psutil
 import pytest
 import yaml
 
+from dpmc.common.errors import DpmcError
+from dpmc.reports.whole import read as read_whole
+from dpmc.studies import load_study
 from pipeline_copy import REDUCED, SMALL, bits, copy_pipeline, make_figures, snakemake
 
 
@@ -103,6 +106,37 @@ def test_a_second_run_has_nothing_to_do(whole):
     for setting in ("job=chain", "job=cell", "job=method", "checkpoint_seconds=7"):
         assert "Nothing to be done" in snakemake(folder, "--config", setting)
     assert bits(folder) == before
+
+
+def test_deleted_chains_are_made_again_only_if_asked_for(whole, tmp_path):
+    folder = shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)  # as deep: rules have relative paths
+    sampled = r"^sample_reduced_circle +3$"
+    shutil.rmtree(folder / "results/reduced/chains")
+    assert "Nothing to be done" in snakemake(folder)
+    planned = snakemake(folder, "-n", "--quiet=rules", "--forcerun", "evaluate", "--", "reduced")
+    assert re.search(sampled, planned, re.M)
+    shutil.rmtree(folder / "results/reduced")
+    assert re.search(sampled, snakemake(folder, "-n", "--quiet=rules", "reduced"), re.M)
+
+
+def test_metrics_cut_at_the_end_of_a_line_are_refused(whole, tmp_path, monkeypatch):
+    folder = shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(folder)
+    study = load_study("config/studies/reduced.yaml")
+    for name in ("metrics.csv", "metrics/circle.csv"):
+        file = Path("results/reduced") / name
+        lines = file.read_text().splitlines(keepends=True)
+        assert len(read_whole(study, file)) == len(lines) - 1
+        for kept in range(1, len(lines)):
+            file.write_text("".join(lines[:kept]))
+            with pytest.raises(DpmcError, match="is missing, it may be cut off; rule "):
+                read_whole(study, file)
+        file.write_text("".join(lines[:-1] if name != "metrics.csv" else lines))
+    told = snakemake(folder, "--keep-going", "reduced", status=1)
+    words = "circle, exact sample 9: mean_error is missing, it may be cut off; rule evaluate makes it anew"
+    assert told.count(f"dpmc: error: {file}: {words}") == 2, "for the figure, and for the joint table"
+    file.unlink()
+    assert re.search(r"^evaluate +1$", snakemake(folder, "-n", "--quiet=rules", "reduced"), re.M)
 
 
 def test_a_changed_value_makes_the_chains_of_its_method_alone_anew(whole, tmp_path):
