@@ -37,9 +37,10 @@ def read(study: Study, *paths: Path) -> DataFrame:
     """
     for path in paths:
         whole = path.name == "metrics.csv" and path.parent.name == study.name
-        one = (path.parent.parent.name, path.stem) if path.parent.name == "metrics" else None
-        table = read_metrics(path) if whole or one in parts(study) else None
-        for name, model in parts(study) if table is not None else []:
+        if not whole and path.parent.name != "metrics":
+            continue
+        table, one = read_metrics(path), (path.parent.parent.name, path.stem)
+        for name, model in parts(study):
             if whole or one == (name, model):
                 of = study if name == study.name else load_study(study.path.parent / f"{name}.yaml")
                 if lacking := _lacking(table, of, model):
