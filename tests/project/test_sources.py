@@ -160,7 +160,7 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
-METRICS, BUDGETS = "results/smoke/metrics.csv", "results/smoke/budgets.csv"
+METRICS, BUDGETS = "results/smoke/some.csv", "results/smoke/budgets.csv"
 STUDY = ("--study", "smoke.yaml")
 CHAINS = [f"results/smoke/chains/circle/dp-penalty/eps-0.5/seed-{seed}.nc" for seed in (0, 1)]
 READING = ("--data", "circle.nc", "--chains", *CHAINS)
