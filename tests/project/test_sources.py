@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,7 @@ def made(tmp_path_factory) -> Path:
     dpmc("budgets", BUDGETS)
     circle = [str(file.relative_to(folder)) for file in folder.glob("results/smoke/chains/circle/*/*/*.nc")]
     dpmc("evaluate", METRICS, "--quiet", "--data", "circle.nc", "--chains", *sorted(circle))
+    shutil.copy(folder / METRICS, folder / "results/smoke/metrics.csv")  # for the table of run times
     return folder
 
 

@@ -11,10 +11,9 @@ from dpmc import studies
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.values import shown
-from dpmc.metrics.table import own_rows, read_table
+from dpmc.metrics.table import own_rows, read_metrics, read_table
 from dpmc.models import definition
 from dpmc.privacy.accountants import ACCOUNTANTS
-from dpmc.reports import whole
 from dpmc.reports.plots.selection import private_models
 from dpmc.reports.tables.budgets import shape_of
 from dpmc.studies import Study, read_yaml
@@ -114,7 +113,7 @@ def _run_times(study: Study, results: Path) -> Rows:
     """Yield a row for each method on a model with measured jobs, in `logs` beside `results`."""
     from dpmc.reports.plots.costs import job_times
 
-    metrics = own_rows(whole.read(study, results / study.name / "metrics.csv"), study)
+    metrics = own_rows(read_metrics(results / study.name / "metrics.csv"), study)
     iterations = metrics[metrics["metric"] == "iterations"]
     sizes = iterations.groupby(["model", "method"])["value"].agg(["size", "sum"])
     measured = job_times(study, results)
