@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc.metrics.table import COLUMNS, read_metrics, read_table
-from dpmc.reports import claims
+from dpmc.metrics.table import COLUMNS, read_table
+from dpmc.reports import claims, whole
 from dpmc.reports.claims.table import RING, Table, ring_distance
 from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml
@@ -30,7 +30,9 @@ for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
     if isinstance(tried, dict) and "mmd" in tried["medians"]:  # a text for a setting that is not tried
         cell = (path.parent.name, path.stem, tried["epsilon"])
         rows.append((study.name, *cell, "", "tuning_mmd", tried["medians"]["mmd"]))
-table = pd.concat([read_metrics(metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})])
+table = pd.concat(
+    [whole.read(study, metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})]
+)
 ours = Table.of_study(study, table, read_table(budgets, ()))
 verdicts = claims.judge(study, ours, Table.published(study, published))
 claims.write(verdicts, output)
