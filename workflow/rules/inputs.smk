@@ -14,7 +14,9 @@ CHAIN = f"{CELL}/seed-{{seed}}.nc"
 FOUND = "data/downloads/{source}.found"
 TUNED = "results/{study}/tuning/{model}/{method}.yaml"
 SEARCHED = "results/{study}/search/{model}/{method}.yaml"
-MANY_JOBS = 16  # if so many may run at once, a job makes a cell, so that none waits for the longest method
+MANY_JOBS = (
+    16  # if so many may run at once, a job makes a cell, so that none waits for the longest method
+)
 
 with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
