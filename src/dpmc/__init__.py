@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
-    from dpmc.metrics.joint import joint_epsilon as joint_epsilon
-    from dpmc.metrics.parameters import summary as summary
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from dpmc.models.regression import LogisticRegression as LogisticRegression
     from dpmc.models.regression import PoissonRegression as PoissonRegression
     from dpmc.releasing import release as release
+    from dpmc.results.joint import joint_epsilon as joint_epsilon
+    from dpmc.results.parameters import summary as summary
 
 
 _PUBLIC = {
@@ -36,8 +36,8 @@ _PUBLIC = {
     "tune": "dpmc.api",
     "recommend": "dpmc.api",
     "release": "dpmc.releasing",
-    "joint_epsilon": "dpmc.metrics.joint",
-    "summary": "dpmc.metrics.parameters",
+    "joint_epsilon": "dpmc.results.joint",
+    "summary": "dpmc.results.parameters",
     "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
     "ExponentialFamily": "dpmc.models.exponential",

@@ -108,10 +108,10 @@ def release(
         non-private ones, TunaMH and DP-Fast MH. Nothing is spent then.
     """
     from dpmc.data import datasets
-    from dpmc.data.release_rows import of_length, read_release_rows
     from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
-    from dpmc.sampling import release as releases
+    from dpmc.releases import loop as releases
+    from dpmc.releases.rows import of_length, read_release_rows
     from dpmc.sampling.cell import Cell, Given
 
     open_closed_streams()

@@ -9,7 +9,7 @@ import netCDF4
 import pytest
 
 from dpmc.cli.main import main
-from dpmc.data import release_files
+from dpmc.releases import files as release_files
 from files.release_tree import entry, release_tree
 
 Refused = Callable[..., str]

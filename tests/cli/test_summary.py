@@ -15,10 +15,11 @@ from scipy.optimize import minimize
 import dpmc
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
-from dpmc.metrics import parameters, summary
+from dpmc.metrics import summary
 from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
+from dpmc.results import parameters
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''

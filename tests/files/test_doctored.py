@@ -17,8 +17,9 @@ import xarray
 
 import dpmc
 from dpmc.common.errors import DpmcError
-from dpmc.data import chain_files, release_files
+from dpmc.data import chain_files
 from dpmc.privacy import data_ledger
+from dpmc.releases import files as release_files
 from files.release_tree import HYPERPARAMETERS, entry, release_tree
 
 Doctor = Callable[[xarray.DataTree], object]

@@ -12,9 +12,9 @@ import xarray
 
 import dpmc
 from dpmc.common.errors import DpmcError
-from dpmc.data import release_files
 from dpmc.privacy import data_ledger
 from dpmc.privacy.ledger import ReleaseLedger
+from dpmc.releases import files as release_files
 from files.release_tree import entry, release_tree
 
 

@@ -10,7 +10,7 @@ import dpmc
 from dpmc.cli.main import main
 from dpmc.common.draws import for_all_rows, second_half
 from dpmc.metrics.cell import convergence
-from dpmc.metrics.parameters import lines
+from dpmc.results.parameters import lines
 
 N, TEMPERING = 2000, 100
 SETTING = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import dpmc
-from dpmc.data import chain_files
 from dpmc.privacy import accountants
 from dpmc.privacy.composition import total
 from dpmc.privacy.events import GaussianRelease
@@ -75,4 +74,4 @@ def test_releases_on_batches_are_added_and_not_composed(tmp_path: Path) -> None:
     with pytest.raises(dpmc.DpmcError, match="no such file"):
         dpmc.joint_epsilon(tmp_path / "none.nc")
     with pytest.raises(dpmc.DpmcError, match="'int' must be a chain file, a release, or a result"):
-        chain_files.as_tree(3)  # type: ignore[arg-type]
+        as_tree(3)  # type: ignore[arg-type]

@@ -13,10 +13,10 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.__main__ import page as page_of_hyperparameters
 from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
-from dpmc.data import release_files
 from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.runs import RunReleases
+from dpmc.releases import files as release_files
 from dpmc.studies.__main__ import study_schema, tables
 
 ROOT = Path(__file__).resolve().parents[2]

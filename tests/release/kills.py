@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 import dpmc
-from dpmc.data import release_files
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.sampling import release as releases
+from dpmc.releases import files as release_files
+from dpmc.releases import loop as releases
 
 FOLDER, KILLS, SEED, ALGORITHM = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 ROWS = np.column_stack([np.linspace(0.0, 3.0, 40), np.linspace(-1.0, 1.0, 40)])

@@ -20,9 +20,9 @@ from dpmc.privacy.lattice import Price, lattice_of
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
+from dpmc.releases.loop import Plan, ReleaseLoop, Unfinished, begin_release
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
-from dpmc.sampling.release import Plan, ReleaseLoop, Unfinished, begin_release
 
 CHAINS, ITERATIONS, ROWS = 1500, 3, 60
 #: A p-value below which two laws differ: with up to nine tests of eleven algorithms; one in 10^4 fails.

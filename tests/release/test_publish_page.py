@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dpmc.cli.main import main
-from dpmc.data import release_files
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import files as release_files
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/publish-a-chain.md"
 #: Smaller numbers, with which the page runs in seconds.

@@ -18,8 +18,6 @@ import pytest
 import dpmc
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.cli.main import main
-from dpmc.data import release_files
-from dpmc.data.release_rows import read_release_rows
 from dpmc.models.columns import Coding
 from dpmc.models.fingerprint import public_values
 from dpmc.models.own import given_model
@@ -27,8 +25,10 @@ from dpmc.privacy import data_ledger
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.ledger import BudgetExceeded
 from dpmc.privacy.secure_noise import SecureNoise
-from dpmc.sampling import release as releases
-from dpmc.sampling.release import SPARE
+from dpmc.releases import files as release_files
+from dpmc.releases import loop as releases
+from dpmc.releases.loop import SPARE
+from dpmc.releases.rows import read_release_rows
 from locks import most_inside
 
 STEP = [0.1, 0.1]

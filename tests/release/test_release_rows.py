@@ -11,8 +11,8 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc.data.release_rows import of_length, read_release_rows
 from dpmc.models.columns import Coding
+from dpmc.releases.rows import of_length, read_release_rows
 
 FLAGS = [[True, 1.5], [False, 2.0], [True, 3.0], [False, 4.0]]
 WHOLE = [[1, 1], [0, 2], [1, 3], [0, 4]]

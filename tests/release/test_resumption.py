@@ -16,7 +16,7 @@ from dpmc.data import datasets, release_files
 from dpmc.models.own import given_model
 from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.sampling import release as releases
+from dpmc.releases import loop as releases
 from dpmc.sampling.cell import Cell, Given
 
 VALUES = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}

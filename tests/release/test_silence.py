@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpmc.data import release_files
 from dpmc.evaluators.calls import silent
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import files as release_files
 
 KEPT = """
 import ctypes, sys
 out, err = sys.stdout, sys.stderr
-from dpmc.data import release_files
+from dpmc.releases import files as release_files
 from dpmc.evaluators.calls import silent
 print("before")
 ctypes.CDLL(None).printf(b"before\\n")

@@ -11,9 +11,9 @@ import pandas
 import pytest
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.release_rows import read_release_rows
 from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding
+from dpmc.releases.rows import read_release_rows
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402

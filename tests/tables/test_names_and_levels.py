@@ -12,9 +12,9 @@ import xarray
 
 import dpmc
 from dpmc.common.errors import DpmcError
-from dpmc.data.release_rows import read_release_rows
 from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding, text_of
+from dpmc.releases.rows import read_release_rows
 
 READERS = [read_rows, read_release_rows]
 FRAME = pandas.DataFrame({"x": [1.0, 2.0], "y": [10.0, 20.0]})

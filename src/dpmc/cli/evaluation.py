@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 def summary(options: argparse.Namespace) -> None:
     """Print what the chains of each cell spent, and a summary of each parameter."""
-    from dpmc.metrics import parameters
     from dpmc.metrics import summary as cells
+    from dpmc.results import parameters
+    from dpmc.results.reading import as_tree
 
     by_cell: dict[tuple[str, str], list[tuple[Path, DataTree]]] = {}
     for file in map(Path, options.files):
-        tree = chain_files.as_tree(file)
+        tree = as_tree(file)
         of = str(tree.attrs.get("mode")), cells.name(tree.attrs)
         by_cell.setdefault(of, []).append((file, tree))
     for runs in by_cell.values():

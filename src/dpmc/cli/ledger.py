@@ -51,8 +51,8 @@ def _show(options: argparse.Namespace) -> None:
 
 def _verify(options: argparse.Namespace) -> None:
     """Verify a ledger, that it has the entries of releases, and that no entry is in two of them."""
-    from dpmc.data import release_files
     from dpmc.privacy.data_ledger import DataLedger
+    from dpmc.releases import files as release_files
 
     opened = DataLedger.open(options.file)
     holders: dict[str, Path] = {}
@@ -73,7 +73,7 @@ def _verify(options: argparse.Namespace) -> None:
 
 def check_release(options: argparse.Namespace) -> None:
     """Print what a file contains; raise DpmcError if that is more, or less, than a release may contain."""
-    from dpmc.data import release_files
+    from dpmc.releases import files as release_files
 
     tree = release_files.read(options.file)
     problems = release_files.check(tree)

@@ -15,10 +15,10 @@ from dpmc.studies import definition_of, make_cell
 def release(options: argparse.Namespace) -> None:
     """Make a release of a study's model and method on private rows, and write it."""
     from dpmc.data import datasets
-    from dpmc.data.release_rows import of_length, read_release_rows
     from dpmc.privacy.data_ledger import DataLedger
+    from dpmc.releases import loop as releases
+    from dpmc.releases.rows import of_length, read_release_rows
     from dpmc.releasing import reporter
-    from dpmc.sampling import release as releases
 
     open_closed_streams()
     study = study_as_asked(options)

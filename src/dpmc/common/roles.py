@@ -3,7 +3,7 @@
 A class that is `declared` gives each of its fields a role: it is a `fact`, a `part` with facts of its own, or
 `working` state, which says nothing of a run. A `derived` property is a fact that follows from others. What
 keys random numbers, names unfinished files, or stands in a file is read from these roles by `facts`, so that
-there is no list beside them. `python -m dpmc.sampling.facts` prints what each role yields.
+there is no list beside them. `python -m dpmc.releases.facts` prints what each role yields.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ class Role(Flag):
 
 
 PUBLIC = Role.DRAWS | Role.ASKED | Role.FILE | Role.RELEASE | Role.ENTRY
-Check = Callable[[Any], object]  # raises ValueError or DpmcError for a value that no run has
+Check = Callable[[Any], None]  # raises ValueError or DpmcError for a value that no run has
 
 
 class Fact(NamedTuple):
@@ -95,7 +95,11 @@ def declared(cls: T) -> T:
         if not field.metadata.keys() & {"fact", "working"}:
             raise TypeError(f"{cls.__name__}.{field.name}: has no role (dpmc.common.roles)")
     for name, declaration in _declarations(cls):
-        if declaration is not None and declaration.role & Role.RELEASE and declaration.check is None:
+        if (
+            declaration is not None
+            and declaration.role & (Role.RELEASE | Role.ENTRY)
+            and not declaration.check
+        ):
             raise TypeError(f"{cls.__name__}.{name}: stands in a release and has no check")
     return cls
 
@@ -130,7 +134,7 @@ def public_facts(value: Any) -> dict[str, Any]:
     return found
 
 
-def checks(cls: type, role: Role) -> Mapping[str, Check | None]:
+def checks(cls: type, role: Role) -> dict[str, Check | None]:
     """Return the name of each fact of a class with a role, and what checks it; parts are left out."""
     return {
         declaration.name or name: declaration.check

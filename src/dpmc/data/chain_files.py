@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dpmc.common.draws import loaded
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, values_of, write_netcdf
 from dpmc.common.streams import canonical_epsilon
@@ -156,20 +155,6 @@ def chains_of(tree: "xarray.DataTree") -> Chains:
         counts={"rows_used": values_of(stats, "rows_used")} if random_rows else {},
         parameters=tuple(labels) if all(isinstance(label, str) for label in labels) else (),
     )
-
-
-def as_tree(run: Run) -> "xarray.DataTree":
-    """Return a run as a tree in memory; a file is read and checked: a chain file or a release."""
-    if not isinstance(run, str | Path):
-        return loaded(run)
-    from dpmc.data import release_files  # loads accountants, which few commands need
-
-    tree = release_files.read(run, lab=True)
-    if tree.attrs.get("mode") != "release":
-        read_chain(run)
-    elif problems := release_files.check(tree):
-        raise DpmcError(f"{run}: {problems[0]}")
-    return tree
 
 
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:

@@ -101,7 +101,7 @@ class Loop:
     """The state of some runs; their cells share setting, method and hyperparameters.
 
     `evaluator` has the rows; `bounded_rows` is their layout if they are drawn with replacement.
-    `sampling/release.py` has the loop of a release.
+    `releases/loop.py` has the loop of a release.
     """
 
     def __init__(

@@ -212,7 +212,7 @@ def _of_text(attrs: Attributes, books: _Books) -> str:
     rebuilt, spent = ledger.to_json(), data["epsilon_spent"]
     if type(spent) is not float or not math.isclose(spent, rebuilt["epsilon_spent"], rel_tol=CLOSE):
         return f"epsilon_spent must be {rebuilt['epsilon_spent']}"
-    same = json.dumps({**rebuilt, "epsilon_spent": spent}) == attrs["ledger"]
+    same = json.dumps({**rebuilt, "epsilon_spent": spent}, sort_keys=True) == attrs["ledger"]
     return "" if same else "is not the text of a ledger of this version of dpmc"
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 import secrets
 import threading
 import zipfile
@@ -29,14 +28,13 @@ import numpy as np
 
 from dpmc.algorithms.dp_barker import DPBarker
 from dpmc.base import Algorithm, State, SummaryModel
-from dpmc.common import checks, files
+from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.roles import Role, attributes, derived, facts, public_facts
+from dpmc.common.roles import Role, attributes, facts, public_facts
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.threads import one_blas_thread
 from dpmc.common.values import not_above_text
 from dpmc.common.version import __version__
-from dpmc.data import release_files
 from dpmc.data.problem import Setting
 from dpmc.evaluators.calls import silent
 from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
@@ -47,7 +45,8 @@ from dpmc.privacy.events import counts, from_counts
 from dpmc.privacy.lattice import SUM, Price, lattice_of, price_of
 from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.privacy.secure_noise import EXACT
+from dpmc.releases import files as release_files
+from dpmc.releases.facts import Published
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import Loop
 from dpmc.sampling.run import Run, counted
@@ -61,7 +60,6 @@ ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole 
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
 FORMAT = "dpmc unfinished release, format 3"
 
-OPENDP = checks.text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
 
 Report = Callable[[int, int], None]  # iterations done, and in all
 
@@ -213,7 +211,7 @@ def recalibrated(cell: Cell[Setting]) -> Cell[Setting]:
 
 def identity(asked: Cell[Setting], run: Run, plan: Plan) -> dict[str, str]:
     """Return a digest of each public fact of a run, by name; whoever resumes it must have equal ones."""
-    public = public_facts(asked) | public_facts(run) | {"lengths": plan}
+    public = public_facts(asked) | public_facts(run) | {"lengths": plan, "opendp": version("opendp")}
     return {name: digest(value) for name, value in public.items()}
 
 
@@ -258,23 +256,6 @@ class Unfinished(NamedTuple):
 
 class ReleaseLoop(Loop):
     """The state of one run that is released."""
-
-    @derived.fact(
-        Role.RELEASE, check=checks.text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
-    )
-    def opendp_version(self) -> str:
-        """Return the version of the library that draws the noise."""
-        return version("opendp")
-
-    @derived.fact(Role.RELEASE, check=checks.whole(0))
-    def forfeited(self) -> int:
-        """Return the spare iterations, which are paid for and left out, whether a kill took them or not."""
-        return self.plan.paid - self.plan.made
-
-    @derived.fact(Role.RELEASE, check=checks.mapping)
-    def data_ledger(self) -> dict[str, Any]:
-        """Return the run's entry in the ledger of the data set."""
-        return self.unfinished.entry
 
     def __init__(self, run: Run, rows: np.ndarray, plan: Plan, unfinished: Unfinished) -> None:
         problem = run.cell.problem
@@ -474,7 +455,8 @@ def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
         "draw": thin * np.arange(1, k + 1),
         "parameter": np.array(problem.parameters or range(d)),
     }
-    root = attributes(facts(asked, Role.RELEASE) | facts(run, Role.RELEASE) | facts(loop, Role.RELEASE))
+    said = Published(loop.plan.paid - loop.plan.made, version("opendp"), loop.unfinished.entry)
+    root = attributes(facts(asked, Role.RELEASE) | facts(run, Role.RELEASE) | facts(said, Role.RELEASE))
     library = {"inference_library": "dpmc", "inference_library_version": __version__}
     along = ("chain", "draw")
     statistics = {

@@ -4,10 +4,11 @@ import json
 from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.chain_files import Run, as_tree
+from dpmc.data.chain_files import Run
 from dpmc.privacy import accountants, composition
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
+from dpmc.results.reading import as_tree
 
 
 class Joint(NamedTuple):

@@ -19,7 +19,8 @@ from dpmc.common.draws import (
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, real, shown
-from dpmc.data.chain_files import Run, as_tree
+from dpmc.data.chain_files import Run
+from dpmc.results.reading import as_tree
 
 if TYPE_CHECKING:
     import pandas

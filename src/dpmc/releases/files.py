@@ -4,107 +4,31 @@ The groups are those of chain files, without `private_diagnostics`. What they ma
 function of releases, or public. The list is closed: what it does not name is a problem.
 """
 
-import ast
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc.common import checks
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
-from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST, MOST_CHAINS, MOST_PARAMETERS, shown
-from dpmc.data import release_books
+from dpmc.common.roles import Role
+from dpmc.common.values import shown
 from dpmc.models import regression
-from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.privacy.data_ledger import require_entry
-from dpmc.privacy.secure_noise import EXACT
+from dpmc.releases import books
+from dpmc.releases.facts import named
 
 if TYPE_CHECKING:
     import xarray
 
+Checks = dict[str, checks.Check]
 LAB = "mode: lab: it is reproducible from its seed, so it cannot become a release"
-SCHEMA = 2  #: of releases; equal to `chain_files.SCHEMA` (tested)
-LONGEST_NAME = 200  #: characters of a name of a model, a method or a parameter
-LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, which has names of levels
-
-#: Attributes by name, each with what raises an error for a wrong value.
-Checks = Mapping[str, Callable[[Any], object]]
-
-
-def _text(pattern: str, rule: str, most: int = LONGEST_NAME) -> Callable[[Any], None]:
-    """Return the check of a text: its length, and its grammar."""
-
-    def check(value: object) -> None:
-        if not isinstance(value, str) or len(value) > most or not re.fullmatch(pattern, value):
-            raise ValueError(f"must be {rule}")
-
-    return check
-
-
-def _digits(count: int) -> Callable[[Any], None]:
-    return _text(f"[0-9a-f]{{{count}}}", f"{count} hexadecimal digits")
-
-
-def _whole(least: int, most: int = MOST) -> Callable[[Any], None]:
-    """Return the check of a whole number of 64 bits, or of JSON."""
-
-    def check(value: object) -> None:
-        if not isinstance(value, int | np.int64) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be a whole number, at least {least} and at most {most}")
-
-    return check
-
-
-def _double(most: float) -> Callable[[Any], None]:
-    """Return the check of a float of 64 bits."""
-
-    def check(value: object) -> None:
-        if not isinstance(value, float) or not 0.0 < value <= most:
-            raise ValueError(f"must be a float of 64 bits, greater than 0 and at most {most:g}")
-
-    return check
-
-
-def _totals(value: Any) -> None:
-    counts = np.atleast_1d(value)
-    if counts.dtype != np.int64 or counts.ndim > 1 or not (counts >= 0).all():
-        raise ValueError("must be counts, one for each chain")
-
-
-def _epsilon(value: object) -> None:
-    if not isinstance(value, str) or value == "inf" or canonical_epsilon(value) != value:
-        raise ValueError("must be a finite number as dpmc writes it")
-
-
-def _description(value: object) -> None:
-    if not is_description(value):
-        raise ValueError(f"must be a call with plain values, of at most {LONGEST_DESCRIPTION} characters")
-
-
-def is_description(value: object) -> bool:
-    """Return whether a value may stand in a release as the description of its model."""
-    if not isinstance(value, str) or not (len(value) <= LONGEST_DESCRIPTION and value.isprintable()):
-        return False
-    try:
-        _call(value)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # as of nested brackets
-        return False
-    return True
-
-
-def _call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return name and arguments of a call; raise ValueError or the like if they are no plain values."""
-    call = ast.parse(text, mode="eval").body
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise ValueError("must be a call")
-    named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
-    return call.func.id, [ast.literal_eval(argument) for argument in call.args], named
 
 
 def _object(value: str) -> dict[str, Any]:
@@ -130,41 +54,14 @@ def _ledger(value: str) -> None:
         raise ValueError(f"{shown(sorted(unknown))}: not allowed")
 
 
-def _planned(value: object) -> None:
-    if value is not None:
-        _whole(1)(value)
+def _text_of(name: str, check: checks.Check) -> checks.Check:
+    """Return the check of a fact of the root, whose mappings are texts there."""
+    return DEEPER.get(name, _sorted_object) if check is checks.mapping else check
 
 
-def _mapping(value: object) -> None:
-    if not isinstance(value, dict):
-        raise TypeError("must be an object")
-
-
-NAME = _text(r"[\w.<>:-]+", f"a name of at most {LONGEST_NAME} letters, digits and . _ < > : -")
-LABEL = _text("[a-z0-9][a-z0-9.-]*", f"a name of at most {LONGEST_NAME} small letters, digits and . -")
-VERSION = _text(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?", "a version", 40)
-OPENDP = _text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
-ACCOUNTANT = _text("|".join(ACCOUNTANTS), "an accountant of dpmc")
-#: Facts of a run that attributes of the root repeat.
-REPEATED: Checks = {
-    "accountant": ACCOUNTANT,
-    "chains": _whole(1, MOST_CHAINS),
-    "method": LABEL,
-    "n": _whole(1),
-    "temperature": _double(1.0),
-    "thin": _whole(1),
-}
-#: Facts of a run in its entry.
-FACTS: Checks = {
-    **REPEATED,
-    "hyperparameters": _mapping,
-    "model": NAME,
-    "model_values": _digits(64),
-    "columns": _whole(1),
-    "iterations": _planned,
-    "start": _digits(64),
-    "run": _digits(32),
-}
+#: Facts of a run in its entry, and those of them that attributes of the root repeat.
+FACTS = {**named(Role.ENTRY), "run": checks.digits(32)}
+REPEATED = [*(named(Role.ENTRY).keys() & named(Role.RELEASE).keys())]
 
 
 def _entry(value: str) -> None:
@@ -182,25 +79,11 @@ def _entry(value: str) -> None:
     _sorted_object(value)
 
 
-ROOT: Checks = {
-    **REPEATED,
-    "mode": _text("release", "release"),
-    "model": NAME,
-    "description": _description,
-    "dpmc_version": VERSION,
-    "opendp_version": OPENDP,
-    "epsilon": _epsilon,
-    "delta": _double(1.0),
-    "dimension": _whole(1, MOST_PARAMETERS),
-    "iterations": _whole(0),
-    "forfeited": _whole(0),
-    "schema": _whole(SCHEMA, SCHEMA),
-    "hyperparameters": _sorted_object,
-    "ledger": _ledger,
-    "data_ledger": _entry,
-}
-LIBRARY: Checks = {"inference_library": _text("dpmc", "dpmc"), "inference_library_version": VERSION}
-TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), _totals)
+DEEPER = {"ledger": _ledger, "data_ledger": _entry}
+ROOT = {name: _text_of(name, check) for name, check in named(Role.RELEASE).items()}
+LIBRARY: Checks = {"inference_library": checks.text("dpmc", "dpmc")}
+LIBRARY |= {"inference_library_version": checks.version}
+TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), checks.totals)
 #: Variables of a release: dimensions, and dtypes; of labels `_labels` says more.
 VARIABLES: dict[str, tuple[tuple[str, ...], tuple[type, ...]]] = {
     "theta": (("chain", "draw", "parameter"), (np.float64,)),
@@ -242,9 +125,10 @@ def _plain(path: str) -> str:
 def refused_names(labels: "list[Any] | tuple[Any, ...]") -> str:
     """Return why these are no names of parameters that a release may have; "" if they are."""
     if not all(
-        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in labels
+        isinstance(name, str) and 0 < len(name) <= checks.LONGEST_NAME and name.isprintable()
+        for name in labels
     ):
-        return f"labels must be names of 1 to {LONGEST_NAME} printable characters"
+        return f"labels must be names of 1 to {checks.LONGEST_NAME} printable characters"
     return "" if len(set(labels)) == len(labels) else "labels must be different"
 
 
@@ -337,13 +221,13 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     given = {**own, "hyperparameters": json.loads(own["hyperparameters"])}
     different = [
         name
-        for name in (*REPEATED, "hyperparameters")  # as texts: 1, 1.0 and true are three values
+        for name in REPEATED  # as texts: 1, 1.0 and true are three values
         if json.dumps(entry["about"][name], sort_keys=True) != json.dumps(given[name], sort_keys=True)
     ]
     if different:
         problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
-    problems += _of_model(own.get("description"), entry["about"]["model"], labels[0])
-    return problems or [f"/: {text}" for text in release_books.problems(own, entry)]
+    problems += _of_model(own.get("description"), entry["about"]["model_id"], labels[0])
+    return problems or [f"/: {text}" for text in books.problems(own, entry)]
 
 
 def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str]:
@@ -352,7 +236,7 @@ def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str
     cls = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in known}.get(name)
     if cls is None or description is None:
         return []
-    called, arguments, named = _call(description)
+    called, arguments, named = checks.call(description)
     try:
         model = cls(*arguments, **named)
     except Exception as error:  # the arguments may be anything
@@ -376,8 +260,8 @@ def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimensi
     if wrong := refused_names(parameters):
         raise DpmcError(f"parameters: {wrong}")
     values = json.loads(attributes["hyperparameters"])
-    release_books.refuse_values(values, attributes["accountant"])
-    release_books.algorithms_of(attributes["method"], values, dimension)
+    books.refuse_values(values, attributes["accountant"])
+    books.algorithms_of(attributes["method"], values, dimension)
 
 
 def write(path: Path, tree: "xarray.DataTree") -> None:
@@ -426,7 +310,7 @@ def contents(tree: "xarray.DataTree") -> list[str]:
     plain = {name: np.asarray(attrs[name]).tolist() for name in named if name in attrs}
     lines = [", ".join(f"{name} {shown(value)}" for name, value in plain.items())]
     lines += [f"protects one row of {shown(plain['n'])}, replaced by any other"] if "n" in plain else []
-    lines += [f"model: {attrs['description']}"] if is_description(attrs.get("description")) else []
+    lines += [f"model: {attrs['description']}"] if checks.is_description(attrs.get("description")) else []
     try:
         entry = _object(attrs["data_ledger"])
         lines += [f"ledger {shown(entry['ledger'])}, entry {shown(entry['number'])}, {shown(entry['id'])}"]

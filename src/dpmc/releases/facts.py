@@ -1,0 +1,57 @@
+"""The facts of a run by role: what is made of them, where they stand, and what checks them in a release.
+
+`python -m dpmc.releases.facts` prints what each role yields.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpmc.common import checks
+from dpmc.common.roles import PUBLIC, Role, declared, fact
+from dpmc.common.roles import checks as checks_of
+from dpmc.data.problem import Problem
+from dpmc.privacy.secure_noise import EXACT
+from dpmc.sampling.cell import Cell, Given
+from dpmc.sampling.run import Run
+
+OPENDP = checks.text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
+
+
+@declared
+@dataclass(frozen=True)
+class Published:
+    """What a release says besides its cell and its run."""
+
+    forfeited: int = fact(Role.RELEASE, check=checks.whole(0))
+    """Spare iterations of each chain: paid for, and left out whether a kill took them or not."""
+    opendp_version: str = fact(Role.RELEASE, check=OPENDP)  # of the library that drew the noise
+    data_ledger: Mapping[str, Any] = fact(Role.RELEASE, check=checks.mapping)
+    """The run's entry in the ledger of the data set."""
+
+
+DECLARED = (Problem, Cell, Given, Run, Published)  #: all classes whose facts are those of a run
+MADE = {
+    "digest of a run, which keys random numbers on own rows": Role.DRAWS,
+    "names of unfinished files, and what a resumed release must equal": PUBLIC,
+    "attributes of a chain file": Role.FILE,
+    "attributes of a release": Role.RELEASE,
+    "facts of a release in its entry in the ledger of the data set": Role.ENTRY,
+    "in nothing that is released": Role.PRIVATE,
+}
+
+
+def named(role: Role) -> dict[str, checks.Check]:
+    """Return the name of each fact of a run with a role, and what checks it in a release."""
+    return {name: check or refused for cls in DECLARED for name, check in checks_of(cls, role).items()}
+
+
+def refused(value: object) -> None:
+    """Refuse any value of a fact that no release has."""
+    raise ValueError("not allowed")
+
+
+if __name__ == "__main__":
+    for made, role in MADE.items():
+        print(f"{made}:\n    {', '.join(named(role))}")

@@ -1,0 +1,1 @@
+"""Results of runs, in memory or in files: read, summarised, and what they spent together."""
