@@ -25,7 +25,7 @@ START = np.zeros((CHAINS, DIMENSION))
 def entry(ledger: Path, **about: Any) -> dict[str, Any]:
     """Take an entry from a ledger, which is created if it is missing; keywords replace facts."""
     made = DataLedger.open(ledger) if ledger.exists() else DataLedger.create(ledger, 3.0, 1e-5)
-    facts = {"method": "dp-penalty", "model": "Own", "model_values": "5e1f" * 16}
+    facts = {"method": "dp-penalty", "model_id": "Own", "model_values": "5e1f" * 16}
     facts |= {"hyperparameters": HYPERPARAMETERS}
     facts |= {
         "accountant": "tight",
@@ -63,7 +63,7 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
     root |= {"delta": 1e-6, "temperature": 0.5, "n": 100, "dimension": DIMENSION, "chains": CHAINS}
     root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": 1, "description": "Own()"}
     root |= {"hyperparameters": json.dumps(HYPERPARAMETERS), "data_ledger": json.dumps(taken, sort_keys=True)}
-    root |= {"ledger": json.dumps(run_ledger().to_json())}
+    root |= {"ledger": json.dumps(run_ledger().to_json(), sort_keys=True)}
     library = {"inference_library": "dpmc", "inference_library_version": "0.1.0"}
     chain, draw = np.arange(CHAINS), THIN * np.arange(1, k + 1)
     parameter = np.array(["a", "b", "sd"])

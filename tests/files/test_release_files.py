@@ -243,7 +243,7 @@ CHANGES: list[tuple[Change, str]] = [
     (entry_about(run="row 7"), "run: must be 32 hexadecimal digits"),
     (entry_about(model_values="3.25"), "model_values: must be 64 hexadecimal digits"),
     (entry_about(columns="row 7"), "columns: must be a whole number"),
-    (entry_about(model="row\n7"), "must be a name"),
+    (entry_about(model_id="row\n7"), "must be a name"),
     (entry_about(iterations=9), "entry in data_ledger: does not fit 7 iterations"),
     (fill("posterior/chain", [0, 5]), "chain: labels"),
     (fill("posterior/draw", [2, 4, 7]), "draw: labels"),

@@ -12,11 +12,13 @@ import pytest
 import dpmc
 from dpmc.algorithms.dp_penalty import DPPenalty
 from dpmc.cli.main import main
-from dpmc.data import datasets, release_files
+from dpmc.data import datasets
 from dpmc.models.own import given_model
 from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import files as release_files
 from dpmc.releases import loop as releases
+from dpmc.sampling import run
 from dpmc.sampling.cell import Cell, Given
 
 VALUES = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}
@@ -104,7 +106,7 @@ def test_every_field_of_a_cell_must_be_as_it_was(killed: Callable[..., Any]) -> 
     [
         (DPPenalty, "draws_version"),
         (GaussianDp, "version"),
-        (releases, "__version__"),
+        (run, "__version__"),
         (releases, "BLOCKS"),
     ],
 )

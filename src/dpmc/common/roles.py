@@ -33,7 +33,7 @@ class Fact(NamedTuple):
 
     role: Role
     name: str  # in files
-    plain: Callable[[Any], Any]  # of the value, what stands there; None: it is left out
+    plain: Callable[[Any], Any]  # of the value, what stands there; None: no attribute
     check: Check | None  # of what stands in a release
 
 
@@ -87,7 +87,7 @@ class derived(property):
 
 
 def declared(cls: T) -> T:
-    """Check a dataclass when it is imported: each field has a role, and what a release shows has a check.
+    """Check a dataclass when it is imported: each field has a role, what a release shows has a check.
 
     Raises TypeError naming the field.
     """
@@ -105,10 +105,11 @@ def declared(cls: T) -> T:
 
 
 def attributes(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts as attributes of a file: mappings as JSON with sorted keys."""
+    """Return facts as attributes of a file, without those that are None: mappings as JSON with sorted keys."""
     return {
         name: json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value
         for name, value in plain.items()
+        if value is not None
     }
 
 
@@ -118,8 +119,8 @@ def facts(value: Any, role: Role) -> dict[str, Any]:
     for name, declaration in _declarations(type(value)):
         if declaration is None:
             found |= facts(getattr(value, name), role)
-        elif declaration.role & role and (plain := declaration.plain(getattr(value, name))) is not None:
-            found[declaration.name or name] = plain
+        elif declaration.role & role:
+            found[declaration.name or name] = declaration.plain(getattr(value, name))
     return found
 
 

@@ -47,6 +47,12 @@ def named(role: Role) -> dict[str, checks.Check]:
     return {name: check or refused for cls in DECLARED for name, check in checks_of(cls, role).items()}
 
 
+def in_both(one: Role, other: Role) -> list[str]:
+    """Return the names of the facts that have both roles."""
+    both = (checks_of(cls, one).keys() & checks_of(cls, other).keys() for cls in DECLARED)
+    return sorted(name for names in both for name in names)
+
+
 def refused(value: object) -> None:
     """Refuse any value of a fact that no release has."""
     raise ValueError("not allowed")

@@ -22,7 +22,7 @@ from dpmc.common.values import shown
 from dpmc.models import regression
 from dpmc.privacy.data_ledger import require_entry
 from dpmc.releases import books
-from dpmc.releases.facts import named
+from dpmc.releases.facts import in_both, named
 
 if TYPE_CHECKING:
     import xarray
@@ -61,7 +61,7 @@ def _text_of(name: str, check: checks.Check) -> checks.Check:
 
 #: Facts of a run in its entry, and those of them that attributes of the root repeat.
 FACTS = {**named(Role.ENTRY), "run": checks.digits(32)}
-REPEATED = [*(named(Role.ENTRY).keys() & named(Role.RELEASE).keys())]
+REPEATED = in_both(Role.ENTRY, Role.RELEASE)
 
 
 def _entry(value: str) -> None:
