@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from dpmc.algorithms.dp_barker import DPBarker
-from dpmc.base import Algorithm, State, SummaryModel
+from dpmc.algorithms.hyperparameters import calibrated
+from dpmc.base import State, SummaryModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
@@ -36,7 +36,7 @@ from dpmc.common.threads import one_blas_thread
 from dpmc.common.version import __version__
 from dpmc.data import chain_files, release_files
 from dpmc.evaluators.calls import silent
-from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
+from dpmc.evaluators.lattice import LARGEST_SCALE, LatticeEvaluator
 from dpmc.models.fingerprint import public_values
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
@@ -162,7 +162,7 @@ def priced(cell: Cell, values: Mapping[str, Any], resumed: bool) -> tuple[Cell, 
         raise DpmcError(f"epsilon: {which}: a release needs a finite epsilon of the whole run")
     problem, epsilon = cell.problem, float(cell.epsilon)
     lattice = lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
-    if largest_scale(cell.algorithm, lattice) > LARGEST_SCALE:
+    if cell.algorithm.largest_scale(lattice.ratio) > LARGEST_SCALE:
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.releases().total(Plan.of(cell, resumed).paid)
@@ -179,13 +179,6 @@ def priced(cell: Cell, values: Mapping[str, Any], resumed: bool) -> tuple[Cell, 
     return cell, price, Plan.of(cell, resumed)
 
 
-def largest_scale(algorithm: Algorithm, lattice: Lattice) -> float:
-    """Return the largest scale of a test's noise that the rows may call for; 0 if they call for none."""
-    if not isinstance(algorithm, DPBarker):
-        return 0.0
-    return math.sqrt(2.0 * algorithm.batch_size) * lattice.ratio / algorithm.clip_factor
-
-
 def summaries_of(cell: Cell) -> int:
     """Return how many summaries of a row are released; 0 if none are."""
     if not any(event.name == SUM for event in cell.releases().once):
@@ -195,12 +188,9 @@ def summaries_of(cell: Cell) -> int:
 
 def recalibrated(cell: Cell, values: Mapping[str, Any]) -> Cell:
     """Return a cell with the noise that its budget allows, unless the hyperparameters `values` have noise."""
-    algorithm: Any = cell.algorithm
-    if not algorithm.calibrates_run:
-        return cell
-    made = algorithm.calibrate(dict(values), float(cell.epsilon), cell.delta, cell.problem.n)
+    made = calibrated(type(cell.algorithm), values, float(cell.epsilon), cell.delta, cell.problem.n)
     noise = {key: value for key, value in made.items() if key not in values}
-    return dataclasses.replace(cell, algorithm=dataclasses.replace(algorithm, **noise))
+    return dataclasses.replace(cell, algorithm=dataclasses.replace(cell.algorithm, **noise))
 
 
 def facts(cell: Cell, values: Mapping[str, Any], plan: Plan) -> dict[str, Any]:

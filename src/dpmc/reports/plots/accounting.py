@@ -6,6 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dpmc import models
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import searched
 from dpmc.metrics.table import read_table
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
@@ -48,7 +50,7 @@ def draw(given: Given) -> Figure:
     entries: layout.Entries = {}
     for axes, method in zip(panels, methods, strict=True):
         look = style.method_styles(study.methods)[method]
-        batches = study.methods[method].algorithm.startswith("minibatch")
+        batches = "batch_size" in searched(algorithm_class(study.methods[method].algorithm))
         for accountant in OF_BATCHES if batches else OF_ALL_ROWS:
             dashes, name, published = LOOKS[accountant]
             counts = iterations(study, model, method, accountant)

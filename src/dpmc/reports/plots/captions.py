@@ -1,5 +1,6 @@
 """What the captions of all figures of a kind say of their marks: numbers of runs, bars, dashes, bands."""
 
+from dpmc.algorithms import algorithm_class
 from dpmc.metrics.table import FEW_ITERATIONS, METRICS
 from dpmc.reports.plots.selection import models_of, named
 from dpmc.reports.plots.style import DASHED, LINES, SOLID, VARIANTS, line_way
@@ -9,10 +10,6 @@ from dpmc.studies.figures import FigureKeys
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
 #: metrics that a cell has one value of
 OF_CELLS = {"budget_iterations", "epsilon_spent_tight", "rhat_max", "ess_bulk_min"}
-GUIDED = (
-    "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a rejection "
-    "(GWMH)."
-)
 
 
 def common(study: Study, how: FigureKeys) -> list[str]:
@@ -39,8 +36,9 @@ def common(study: Study, how: FigureKeys) -> list[str]:
     if how.kind == "boxes":
         few = f"k: number of iterations, if below {FEW_ITERATIONS}."
         sentences.append(few if study.epsilon_kind == "total" else "ε is per iteration.")
-    if how.kind != "bounds" and any("guided" in study.methods[label].algorithm for label in methods):
-        sentences.append(GUIDED)
+    if how.kind != "bounds":
+        said = (algorithm_class(study.methods[label].algorithm).explanation for label in methods)
+        sentences += dict.fromkeys(filter(None, said))
     return sentences
 
 
