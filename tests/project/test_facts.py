@@ -3,6 +3,9 @@
 import ast
 import inspect
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from dpmc.algorithms.hyperparameters import calibrated, searched
 from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import PACKAGE
+from dpmc.studies.figures import KINDS
 from kernels.cells import HYPERPARAMETERS, read
 
 #: Modules that are about one method: what the thesis drew, and the walk that is a reference without privacy.
@@ -103,3 +107,68 @@ def test_an_epsilon_per_iteration_is_that_of_a_row() -> None:
                 calibrated(*given)
         else:
             assert calibrated(*given) == {}
+
+
+DOTS = """
+from matplotlib.figure import Figure
+
+from dpmc.reports.plots import reads_nothing as reads
+
+NEEDS_METRIC = False
+
+
+def applies(study, how):
+    return study.name == "mine"
+
+
+def caption(study, how):
+    return [f"Dots: {study.seeds} runs."]
+
+
+def draw(given):
+    return Figure()
+"""
+STUDY = """title: dots
+delta: 0.1/n
+seeds: 2
+tuning: {mode: none}
+models: {circle: {epsilons: [1]}}
+methods: {dp-penalty: {}}
+"""
+USE = """
+from pathlib import Path
+
+from dpmc.reports import plots
+from dpmc.studies import load_study
+
+study = load_study(Path("mine.yaml"))
+plots.plot("few", study, [Path("metrics.csv")], [Path("few.svg")])
+print(plots.reads("few", study), plots.applies("few", study), plots.caption("few", study))
+"""
+
+
+def test_a_kind_of_figure_is_one_module(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "src/dpmc", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("config", "data"):  # beside the package, as in a clone
+        (tmp_path / folder).symlink_to(PACKAGE.parents[1] / folder)
+    (tmp_path / "src/dpmc/reports/plots/dots.py").write_text(DOTS)
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/mine.yaml").write_text("few: {kind: dots, caption: Some.}")
+    (tmp_path / "mine.yaml").write_text(STUDY)
+    (tmp_path / "metrics.csv").write_text("study,model,method,epsilon,seed,metric,value\n")
+    made = subprocess.run(
+        [sys.executable, "-c", USE],
+        check=False,
+        cwd=tmp_path,
+        env={"PYTHONPATH": "src"},
+        capture_output=True,
+        text=True,
+    )
+    assert (made.stdout, made.stderr) == ("([], []) True Some. Dots: 2 runs.\n", "")
+    assert (tmp_path / "few.svg").is_file()
+
+
+def test_no_module_names_a_kind_of_figure_but_its_own() -> None:
+    listed = re.compile(rf"\bkind\b[^\n]*[\"']({'|'.join(KINDS)})[\"']")
+    reports = [*(PACKAGE / "reports/plots").glob("*.py"), PACKAGE / "studies/figures.py"]
+    assert len(KINDS) == 5 and not [file.name for file in reports if listed.search(file.read_text())]

@@ -13,7 +13,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, reads_nothing, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 
@@ -32,7 +32,7 @@ LOOKS: dict[str, tuple[Any, str, str]] = {
 # hollow, and every fourth of 50: the curve is seen in and between them
 PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 
-READS_NOTHING = True  # the figure follows from the study's settings
+reads = reads_nothing  # the figure follows from the study's settings
 
 
 def draw(given: Given) -> Figure:

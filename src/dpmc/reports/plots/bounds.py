@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, read_table
 from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, marks, style
+from dpmc.reports.plots.captions import of_boxes
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import selected
 from dpmc.reports.plots.style import MethodStyle
@@ -27,10 +28,14 @@ from dpmc.studies.pairs import clip_bounds, clipped_at_will, clipping_models
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
+NEEDS_METRIC = True
 CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
 EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.INK}
+
+
+caption = of_boxes
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
