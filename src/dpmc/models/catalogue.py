@@ -30,7 +30,7 @@ def _banana(
 
 
 def _gaussian(covariance: list[list[float]], n: int, seed: int) -> Definition:
-    """Return a Gaussian of prior sd 100 (exact posterior: variance 100, as implemented); `seed` is of the rows."""
+    """Return a Gaussian of prior sd 100 (exact posterior: variance 100, as coded); `seed` is of its rows."""
     precision = np.linalg.inv(np.array(covariance))
     # Symmetric to the last bit, which an inverse need not be.
     model = Gaussian(0.5 * (precision + precision.T), 100.0**2, 100.0)
