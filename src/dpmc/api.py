@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from dpmc import models
-from dpmc.algorithms import FREE, algorithm_class
+from dpmc.algorithms import algorithm_class
 from dpmc.algorithms import hyperparameters as declared
-from dpmc.algorithms.hyperparameters import hyperparameters_in, missing, read
+from dpmc.algorithms.hyperparameters import calibrated, hyperparameters_in, missing, read, searched
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common import logs
 from dpmc.common.errors import DpmcError
@@ -134,7 +134,8 @@ def sample(
     if start is not None:
         problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
         problem.check("start")
-    values = calibrated(algorithm, values, epsilon, delta_for(delta, problem.n), problem.n, most)
+    cls, total = algorithm_class(algorithm), float(canonical_epsilon(epsilon))
+    values = calibrated(cls, values, total, delta_for(delta, problem.n), problem.n, most)
     cell = Cell(
         problem=problem,
         method=algorithm,
@@ -213,7 +214,7 @@ def budget(
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
     values = plain_hyperparameters(hyperparameters, algorithm)
     if total is not None:
-        values = calibrated(algorithm, values, total, delta_for(delta, n), n, most)
+        values = calibrated(algorithm_class(algorithm), values, total, delta_for(delta, n), n, most)
     made = made_algorithm(algorithm, values, d)
     releases = RunReleases.of(made, n, chains)
     found = releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
@@ -286,10 +287,9 @@ def tune(
     from dpmc.sampling.cell import Cell
     from dpmc.tuning import search
 
-    algorithm_class(algorithm)  # raises for an unknown one
-    if algorithm not in FREE or canonical_epsilon(epsilon) == "inf":
-        hint = ""
-        if algorithm_class(algorithm).calibrates_run:
+    cls, hint = algorithm_class(algorithm), ""
+    if not searched(cls) or canonical_epsilon(epsilon) == "inf":
+        if cls.calibrates_run:
             hint = "; dpmc.recommend(model, n, epsilon=...) finds its clip bound on simulated rows"
         raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search{hint}")
     chains = checked("chains", count, chains, 1, MOST_CHAINS)
@@ -306,7 +306,7 @@ def tune(
         rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
     )
     given, kept = plain_hyperparameters(hyperparameters, algorithm), plain_hyperparameters(fixed)
-    declared.checked(algorithm_class(algorithm), kept, "fixed", problem.dimension, partial=True)
+    declared.checked(cls, kept, "fixed", problem.dimension, partial=True)
     if given:
         given |= kept
         made_algorithm(algorithm, given, problem.dimension)
@@ -442,16 +442,6 @@ def plain_hyperparameters(given: Hyperparameters, algorithm: str = "") -> dict[s
         plain = value.tolist() if hasattr(value, "tolist") else value  # a number or an array of NumPy
         values[str(key)] = list(plain) if isinstance(plain, tuple) else plain
     return values
-
-
-def calibrated(
-    name: str, values: dict[str, Any], epsilon: float | str, delta: float, n: int, rows_per_person: int = 1
-) -> dict[str, Any]:
-    """Return hyperparameters with the noise that follows from the budget, if the algorithm is such."""
-    cls, total = algorithm_class(name), float(canonical_epsilon(epsilon))
-    if not cls.calibrates_run or total == np.inf:
-        return values
-    return cls.calibrate(values, total, delta, n, rows_per_person)  # type: ignore[attr-defined]
 
 
 def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> Algorithm:

@@ -21,6 +21,7 @@ import numpy as np
 
 Array = np.ndarray
 Generators = Sequence[np.random.Generator]  #: one for each chain
+Values = dict[str, Any]  #: hyperparameters by name, as given
 
 
 class Model(Protocol):
@@ -241,8 +242,27 @@ class Algorithm(ABC):
 
     draws_version = 1  # raised whenever a change alters the draws, so that finished chains are made anew
     batch_size = 0  # rows used by an iteration; 0: all, or a random number of them
+    uses_gradients = False  # of rows; then `needs` has `gradients`
+    #: Whether proposals are tested without a log ratio over rows, so that there is an acceptance rate.
+    has_public_test = False
+    explanation = ""  # a sentence for the captions of figures that show it
+
+    #: Whether `calibrate` is for the (ε, δ) of a whole run, or of one iteration.
+    calibrates_run = calibrates_iteration = False
     #: Hyperparameters that only `calibrate` reads, declared as those of the algorithm.
     calibration: ClassVar[dict[str, Field[Any]]] = {}
+
+    first_iterations = 0  # that the noise of a search's first setting allows; 0: there is no first setting
+    clips_by_batch = False  # the clip bound follows from the batch: a search has no rule on clipping
+    is_recommended = False  # whether `recommend` compares it; not inherited
+
+    @classmethod
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
+        """Return hyperparameters with those that (ε, δ) of a person with `per_person` rows decides.
+
+        None by default. Called by `dpmc.algorithms.hyperparameters.calibrated` only.
+        """
+        return values
 
     @property
     def note(self) -> str:
@@ -257,10 +277,9 @@ class Algorithm(ABC):
         """
         return None
 
-    #: Whether `calibrate` is for the (ε, δ) of a whole run, not of one iteration.
-    calibrates_run = False
-    #: Whether proposals are tested without a log ratio over rows, so that there is an acceptance rate.
-    has_public_test = False
+    def largest_scale(self, ratio: float) -> float:
+        """Return the largest scale of a test's own noise, in units: `ratio` a clip bound; 0: none."""
+        return 0.0
 
     def check(self, model: Model) -> None:
         """Raise DpmcError for a model that the algorithm cannot sample; by default no model is refused."""

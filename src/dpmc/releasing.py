@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import calibrated
 from dpmc.api import (
     STARTS,
     Hyperparameters,
-    calibrated,
     checked,
     delta_for,
     given_start,
@@ -132,7 +133,8 @@ def release(
         problem.starts = given_start(start, chains, problem.dimension)
         problem.check("start")
     delta = delta_for(delta, problem.n)
-    with_noise = calibrated(algorithm, values, epsilon, delta, problem.n)
+    cls, total = algorithm_class(algorithm), float(canonical_epsilon(epsilon))
+    with_noise = calibrated(cls, values, total, delta, problem.n)
     cell = Cell(
         problem=problem,
         method=algorithm,

@@ -14,12 +14,13 @@ import yaml
 
 import dpmc
 from dpmc.__main__ import main
-from dpmc.algorithms import ALGORITHMS
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.hyperparameters import searched
 from dpmc.data.chain_files import read_chain
 from dpmc.data.datasets import build
 from dpmc.metrics import summary
 from dpmc.models.own import given_model
-from dpmc.tuning import first_setting, search
+from dpmc.tuning import first_setting
 
 SETTING = {"tau": 0.5, "clip": 5, "proposal_sd": 0.05}
 MODEL = """
@@ -277,15 +278,15 @@ def test_a_setting_whose_chains_are_worth_few_draws_is_warned_of(
     assert "warning: a run with what was found is worth" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("algorithm", first_setting.ITERATIONS)
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if algorithm_class(a).first_iterations])
 def test_a_first_setting_is_a_good_place_to_begin(algorithm: str) -> None:
     """It clips little, moves, and has the iterations it aims at; hence a search around it finds something."""
     model = linear(tempering=50)
     found = dpmc.tune(model, 2000, algorithm, epsilon=4, trials=1, seeds=2, progress=False)
     tried = found["search"]["pinned"]
     assert tried["verdict"] == "ok" and 0.05 < tried["acceptance_rate"] < 0.95
-    assert tried["iterations"] == pytest.approx(first_setting.ITERATIONS[algorithm], rel=0.1)
-    assert set(search.FREE[algorithm]) <= set(found["hyperparameters"])
+    assert tried["iterations"] == pytest.approx(algorithm_class(algorithm).first_iterations, rel=0.1)
+    assert set(searched(algorithm_class(algorithm))) <= set(found["hyperparameters"])
 
 
 def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior() -> None:

@@ -76,7 +76,7 @@ KIND, CAPTION = "kind: boxes", "  caption: what was clipped"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (KIND, "kind: violins", "line 2: clipped: kind: 'violins': Input should be 'boxes', 'bounds'"),
+        (KIND, "kind: violins", "line 2: clipped: kind: 'violins': Input should be 'bounds', 'boxes'"),
         (f"  {KIND}\n", "", "line 1: clipped: needs either kind or draw"),
         ("  metric: ratio_clip_fraction\n", "", "line 1: clipped: kind boxes needs a metric"),
         ("[0, 1]", "[1, 0]", "line 4: clipped: y: limits: [1.0, 0.0] must be two numbers, the smaller first"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpmc.common import threefry
-from dpmc.data import published
+from dpmc.models import published
 from dpmc.models.banana import Banana, BananaPosterior
 
 TRUE_THETA = np.array([0.0, 3.0])
@@ -92,7 +92,7 @@ def spread(draws):
 
 @pytest.fixture(scope="module")
 def correlated_rows():
-    key = threefry.key(published.GAUSSIAN_SEEDS["correlated-gauss"])
+    key = threefry.key(published.GAUSSIAN_SEED)
     return threefry.multivariate_normal(key, TRUE_THETA, CORRELATED, 200000)
 
 

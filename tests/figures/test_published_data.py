@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from dpmc.common import threefry
-from dpmc.data import published
 from dpmc.metrics.mmd import published_mmd
+from dpmc.models import published
 from dpmc.models.banana import Banana, BananaPosterior
 from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.plots.style import MODEL_TITLES, STYLES

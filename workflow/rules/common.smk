@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from dpmc.algorithms import algorithm_class
 from dpmc.reports.claims import CLAIMS
 from dpmc.studies.pairs import tuned_pairs, two_accountings
 from dpmc.data import images

@@ -190,8 +190,8 @@ def sampling_settings(study, model, methods, wildcards):
 
 def sampling_priority(study, model, methods, wildcards):
     """Return a priority that runs long jobs first: by gradients, dimension and ε."""
-    algorithm = study.method(wildcards.get("method", methods[0])).algorithm
-    gradients = any(word in algorithm for word in ("hmc", "mala", "sg"))
+    method = study.method(wildcards.get("method", methods[0]))
+    gradients = algorithm_class(method.algorithm).uses_gradients
     name = study.model(model).model
     # A user's model is a program: planning a run does not run it.
     dimension = 0 if ":" in name else len(models.definition(name).true_theta)

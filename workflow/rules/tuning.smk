@@ -30,8 +30,8 @@ rule search:
         SEARCHED,
     log:
         "logs/{study}/search/{model}/{method}.log",
-    # Long searches first: those of algorithms with trajectories.
-    priority: lambda wildcards: 1000 * ("hmc" in wildcards.method)
+    # Long searches first: those of algorithms with gradients.
+    priority: lambda w: 1000 * algorithm_class(STUDIES[w.study].method(w.method).algorithm).uses_gradients
     conda:
         ENVIRONMENT
     params:

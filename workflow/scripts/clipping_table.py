@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dpmc import models
 from dpmc.studies import load_study, whole
-from dpmc.studies.pairs import WITHOUT_PRIVACY
+from dpmc.studies.pairs import clipped_at_will
 
 METRICS = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}
 COLUMNS = ["dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value"]
@@ -22,7 +22,7 @@ table = whole.read(study, Path(sys.argv[2]))
 methods = {
     label: (spec.algorithm, spec.options.get("clip_distance", "text"), str(spec.options["clip"]))
     for label, spec in study.methods.items()
-    if spec.algorithm in WITHOUT_PRIVACY and "clip" in spec.options
+    if spec.algorithm in clipped_at_will() and "clip" in spec.options
 }
 ran = {label: study.methods[label].from_study or study.name for label in methods}
 table = table[table.metric.isin(METRICS) & (table.seed != "") & (table.study == table.method.map(ran))].copy()

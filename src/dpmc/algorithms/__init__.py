@@ -1,10 +1,9 @@
 """The samplers by id, one per file.
 
 An algorithm is a frozen dataclass of hyperparameters (`hyperparameters`) that implements
-`dpmc.base.Algorithm`. To add one, add a file here and a line below. An algorithm whose `needs` have
-`ratios=0` has no acceptance test; `accepted` then means that a step did not diverge. The optional class
-method `calibrate(values, epsilon, delta, n)` returns the hyperparameters `values` with noise such that one
-iteration is (ε, δ)-differentially private.
+`dpmc.base.Algorithm`. To add one, add a file here and a line below: all else that is known of an algorithm is
+said by its class and the declarations of its hyperparameters. An algorithm whose `needs` have `ratios=0` has
+no acceptance test; `accepted` then means that a step did not diverge.
 """
 
 from importlib import import_module
@@ -35,22 +34,6 @@ _CLASSES = {
 }
 
 ALGORITHMS = tuple(_CLASSES)
-
-#: Hyperparameters that `dpmc tune` searches; the others keep their pinned values. `mass` only sets units.
-FREE: dict[str, tuple[str, ...]] = {
-    "dp-penalty": ("tau", "clip", "proposal_sd"),
-    "dp-penalty-guided": ("tau", "clip", "proposal_sd"),
-    "dp-hmc": ("tau_l", "tau_g", "steps", "step_size", "clip_l", "clip_g"),
-    "dp-mala": ("tau_l", "tau_g", "step_size", "clip_l", "clip_g"),
-    "minibatch-penalty": ("tau", "batch_size", "clip", "proposal_sd"),
-    "minibatch-penalty-guided": ("tau", "batch_size", "clip", "proposal_sd"),
-    "dp-barker": ("batch_size", "proposal_sd"),
-    "dp-sgld": ("batch_size", "clip", "step_size"),
-    "dp-sgnht": ("batch_size", "clip", "step_size", "diffusion"),
-    # `clip`: only the corrected variant has one.
-    "dp-fast-mh": ("proposal_sd", "batch_mean", "most_rows_per_epsilon", "clip"),
-    "dp-fast-mh-full": ("proposal_sd", "clip"),
-}
 
 
 def algorithm_class(name: str) -> "type[Algorithm]":

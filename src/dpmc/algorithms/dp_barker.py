@@ -1,15 +1,15 @@
 """DP Barker (Section 3.3, Algorithm 3; Heikkilä et al. 2019): batch noise supplies the test's randomness."""
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import fraction, lengths, whole
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import Draws, Needs, PrivateData, Releases, State
+from dpmc.base import Draws, Needs, PrivateData, Releases, State, Values
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
 from dpmc.privacy.events import BarkerRelease
@@ -24,12 +24,14 @@ class DPBarker(RandomWalk):
     the rows, gives approximately Logistic(0, 1) noise: Barker's test. One release per iteration.
     """
 
-    batch_size: int = whole("rows b of a batch")
+    batch_size: int = whole("rows b of a batch", searched=True)
     clip_factor: float = fraction("clip bound of a row's log ratio in units of √b/(nT)", 1.0)
-    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
+
+    calibrates_iteration = clips_by_batch = True
 
     @classmethod
-    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
         """Return the hyperparameters `values` with the largest batch size for which one test is (ε, δ)-DP.
 
         The accountant is `barker-pld`. A given batch size is kept if its test is (ε, δ)-DP. Raises DpmcError
@@ -50,6 +52,9 @@ class DPBarker(RandomWalk):
     def needs(self, dimension: int) -> Needs:
         """Return what one iteration consumes; the uniform number is for the correction."""
         return Needs(normals=dimension, uniforms=1, words=self.batch_size)
+
+    def largest_scale(self, ratio: float) -> float:
+        return math.sqrt(2.0 * self.batch_size) * ratio / self.clip_factor
 
     def releases(self, n: int) -> Releases:
         return Releases(each=(BarkerRelease("batch log-ratio", self.batch_size, n),))

@@ -1,13 +1,12 @@
 """DP-Fast MH (Zhang and Zhang 2023, Algorithm 2): TunaMH on a minibatch, or a test on all rows."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
 from dpmc.algorithms.hyperparameters import flag, positive, whole
-from dpmc.base import FastRule
+from dpmc.base import FastRule, Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,22 +18,22 @@ class DPFastMH(DPFastMHFull):
     uniformly. Noise is added if the sensitivity is above its limit.
     """
 
-    batch_mean: float = positive("λ, expected rows of a minibatch in addition to CM")
+    batch_mean: float = positive("λ, expected rows of a minibatch in addition to CM", searched=True)
     most_rows: int = whole("K: with this number of rows or more, the test is on all rows")
     inverted_sensitivity: bool = flag(
         "sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script",
         when=("variant", "as_coded"),
     )
 
-    calibration = {"most_rows_per_epsilon": positive("K is this times ε, rounded up", 1.0)}
+    calibration = {"most_rows_per_epsilon": positive("K is this times ε, rounded up", 1.0, searched=True)}
 
     @classmethod
-    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
         """Return the hyperparameters `values` with ε and δ of one iteration.
 
         If `values` has `most_rows_per_epsilon` and no `most_rows`, K is that number times ε, rounded up.
         """
-        values = super().calibrate(values, epsilon, delta, n)
+        values = super().calibrate(values, epsilon, delta, n, per_person)
         per_epsilon = values.pop("most_rows_per_epsilon", None)
         if per_epsilon is not None and "most_rows" not in values:
             # A product that is whole but for rounding must not go up to the next number.

@@ -1,13 +1,12 @@
 """DP-Fast MH on all rows (Zhang and Zhang 2023, Algorithm 2 with the test on all rows in every iteration)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
 from dpmc.algorithms.walks import PoissonWalk
-from dpmc.base import FastRule, Releases
+from dpmc.base import FastRule, Releases, Values
 from dpmc.privacy.events import NonPrivateRelease
 
 
@@ -28,12 +27,17 @@ class DPFastMHFull(PoissonWalk):
     epsilon: float = positive("ε of one iteration")
     delta: float = fraction("δ of one iteration", below_one=True)
     clip: float | None = positive(
-        "clip bound of a row's log ratio, nats per unit distance", None, when=("variant", "corrected")
+        "clip bound of a row's log ratio, nats per unit distance",
+        None,
+        when=("variant", "corrected"),
+        searched=True,
     )
-    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
+
+    calibrates_iteration = True
 
     @classmethod
-    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
         """Return the hyperparameters `values` with ε and δ of one iteration."""
         return {**values, "epsilon": epsilon, "delta": delta}
 

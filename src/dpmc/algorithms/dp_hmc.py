@@ -27,15 +27,18 @@ class DPHMC(Hamiltonian):
     gradient and does not draw it anew (proof: docs/reference/algorithms/dp-hmc.md).
     """
 
-    tau_l: float = positive("noise multiplier of a log ratio over √n")
-    tau_g: float = positive("noise multiplier of a gradient over √n")
-    steps: int = whole("leapfrog steps L")
-    step_size: np.ndarray = lengths("step size η")
+    tau_l: float = positive("noise multiplier of a log ratio over √n", searched=True)
+    tau_g: float = positive("noise multiplier of a gradient over √n", searched=True)
+    steps: int = whole("leapfrog steps L", searched=True)
+    step_size: np.ndarray = lengths("step size η", searched=True)
     mass: np.ndarray = lengths("diagonal of the mass matrix M")
-    clip_l: float = positive("clip bound of a row's log ratio, nats per unit distance")
-    clip_g: float = positive("clip bound of the norm of a row's gradient")
+    clip_l: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)
+    clip_g: float = positive("clip bound of the norm of a row's gradient", searched=True)
     reuse_gradients: bool = flag("take the first gradient from the previous iteration")
     jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
+
+    first_iterations = 200
+    is_recommended = True
 
     @property
     def note(self) -> str:

@@ -17,3 +17,5 @@ class DPMALA(DPHMC):
 
     steps: int = fixed(1)
     jitter: str = fixed("none")
+
+    first_iterations = 400

@@ -1,13 +1,12 @@
 """DP penalty (Section 3.1; Yıldırım & Ermiş 2019): random walk with a noisy, corrected acceptance test."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import PrivateData, Releases
+from dpmc.base import PrivateData, Releases, Values
 from dpmc.privacy.events import GaussianRelease
 from dpmc.privacy.fast_rule import multiplier
 
@@ -20,14 +19,16 @@ class DPPenalty(RandomWalk):
     nothing is clipped. One release per iteration, of noise multiplier τ√n.
     """
 
-    tau: float = positive("noise multiplier of a log ratio over √n")
-    clip: float = positive("clip bound of a row's log ratio, nats per unit distance")
-    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
+    tau: float = positive("noise multiplier of a log ratio over √n", searched=True)
+    clip: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
 
+    first_iterations = 2000
+    is_recommended = calibrates_iteration = True
     calibration = {"calibration": choice("noise for an ε per iteration", "classical", "exact")}
 
     @classmethod
-    def calibrate(cls, values: dict[str, Any], epsilon: float, delta: float, n: int) -> dict[str, Any]:
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
         """Return the hyperparameters `values` with τ such that one iteration is (ε, δ)-DP.
 
         `values["calibration"]` is "classical", the default, for the noise multiplier √(2 ln(1.25/δ))/ε, or

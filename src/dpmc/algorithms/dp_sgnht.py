@@ -28,7 +28,7 @@ class DPSGNHT(Langevin):
     its privacy spent.
     """
 
-    diffusion: float = positive("diffusion A")
+    diffusion: float = positive("diffusion A", searched=True)
     order: str = choice("move with the new momentum, or with the old as published", "correct", "published")
 
     @property

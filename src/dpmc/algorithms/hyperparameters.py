@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmc.base import Algorithm
+from dpmc.base import Algorithm, Values
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import count, real, shown
 
 #: Between these a number's square neither overflows nor underflows.
 LEAST, LARGEST = 1e-100, 1e100
+When = tuple[str, str] | None  #: (key, value): applies only if hyperparameter `key` has that value
 
 
 class Rule(NamedTuple):
@@ -27,7 +28,9 @@ class Rule(NamedTuple):
     meaning: str
     words: str  # the rule
     check: Callable[[Any], Any]  # returns the value to use; raises ValueError naming the rule
-    when: tuple[str, str] | None = None  # (key, value): applies only if hyperparameter `key` has that value
+    when: When = None
+    searched: bool = False  # `dpmc tune` searches it; others keep their pinned values
+    is_whole: bool = False
 
 
 def _declared(rule: Rule, default: object = MISSING) -> Any:
@@ -42,7 +45,7 @@ def _number(value: object, most: float = LARGEST, words: str = "greater than 0")
 
 
 def positive(
-    meaning: str, default: object = MISSING, infinite: bool = False, when: tuple[str, str] | None = None
+    meaning: str, default: object = MISSING, infinite: bool = False, when: When = None, searched: bool = False
 ) -> Any:
     """Declare a number > 0, finite unless `infinite`."""
 
@@ -50,7 +53,7 @@ def positive(
         return np.inf if infinite and real(value) == np.inf else _number(value)
 
     words = "> 0, may be inf" if infinite else "> 0"
-    return _declared(Rule(meaning, words, check, when), default)
+    return _declared(Rule(meaning, words, check, when, searched), default)
 
 
 def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -> Any:
@@ -61,7 +64,7 @@ def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -
     return _declared(Rule(meaning, words, lambda value: _number(value, most, words)), default)
 
 
-def whole(meaning: str) -> Any:
+def whole(meaning: str, searched: bool = False) -> Any:
     """Declare a whole number ≥ 1."""
 
     def check(value: object) -> int:
@@ -69,17 +72,17 @@ def whole(meaning: str) -> Any:
         # What is not whole goes on unchanged: `count` shows it in its error.
         return count(int(number) if number.is_integer() else value)
 
-    return _declared(Rule(meaning, "whole, at least 1", check))
+    return _declared(Rule(meaning, "whole, at least 1", check, searched=searched, is_whole=True))
 
 
-def lengths(meaning: str) -> Any:
+def lengths(meaning: str, searched: bool = False) -> Any:
     """Declare positive numbers (d,); one number is used for every component."""
 
     def check(value: object) -> np.ndarray:
         items = value if isinstance(value, list | np.ndarray) else [value]
         return np.array([_number(item) for item in items])
 
-    return _declared(Rule(meaning, "> 0, one number or one for each parameter", check))
+    return _declared(Rule(meaning, "> 0, one number or one for each parameter", check, searched=searched))
 
 
 def numbers(meaning: str, default: object = MISSING) -> Any:
@@ -106,7 +109,7 @@ def choice(meaning: str, *known: str) -> Any:
     return _declared(Rule(meaning, " or ".join(known), check), known[0])
 
 
-def flag(meaning: str, when: tuple[str, str] | None = None) -> Any:
+def flag(meaning: str, when: When = None) -> Any:
     """Declare true or false; false if not given."""
 
     def check(value: object) -> bool:
@@ -183,6 +186,37 @@ def _fields(cls: type[Algorithm], calibrated: bool) -> dict[str, Field[Any]]:
     """Return the hyperparameters of an algorithm by name; `calibrated`: with those of `calibrate`."""
     own = {field.name: field for field in dataclasses.fields(cls) if field.init}
     return own | cls.calibration if calibrated else own
+
+
+def searched(cls: type[Algorithm]) -> dict[str, Rule]:
+    """Return the hyperparameters of an algorithm that are searched, last those that not all variants have."""
+    rules = {name: field.metadata["rule"] for name, field in _fields(cls, calibrated=True).items()}
+    return {n: rules[n] for n in sorted(rules, key=lambda n: rules[n].when is not None) if rules[n].searched}
+
+
+def is_calibrated(cls: type[Algorithm], epsilon: float, kind: str = "total") -> bool:
+    """Return whether ε, of a run or an iteration by `kind`, decides hyperparameters of an algorithm."""
+    return epsilon < np.inf and (cls.calibrates_run if kind == "total" else cls.calibrates_iteration)
+
+
+def calibrated(
+    cls: type[Algorithm],
+    values: Mapping[str, Any],
+    epsilon: float,
+    delta: float,
+    n: int,
+    per_person: int = 1,
+    kind: str = "total",
+) -> Values:
+    """Return hyperparameters with those that (ε, δ) decides on n rows; as given if it decides none.
+
+    (ε, δ) is that of a run or, with `kind` "per-iteration", of one iteration, and of a person with up to
+    `per_person` rows. Raises DpmcError if no hyperparameters keep it.
+    """
+    if per_person > 1 and kind != "total":
+        raise DpmcError("rows_per_person: not with an epsilon per iteration, which is that of a row")
+    known = dict(values)
+    return cls.calibrate(known, epsilon, delta, n, per_person) if is_calibrated(cls, epsilon, kind) else known
 
 
 def hyperparameters_in(content: object, source: str, cell: Mapping[str, str] | None = None) -> dict[str, Any]:

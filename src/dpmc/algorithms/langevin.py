@@ -14,9 +14,11 @@ from dpmc.privacy.events import SubsampledGaussianRelease
 class Langevin(Algorithm):
     """Sampler with steps of h = η/n, one release on a batch of b rows each, and no acceptance test."""
 
-    batch_size: int = whole("rows b of a batch")
-    clip: float = positive("clip bound C of the norm of a row's tempered gradient")
-    step_size: float = positive("step size η")
+    batch_size: int = whole("rows b of a batch", searched=True)
+    clip: float = positive("clip bound C of the norm of a row's tempered gradient", searched=True)
+    step_size: float = positive("step size η", searched=True)
+
+    uses_gradients = True
 
     @abstractmethod
     def noise_multiplier(self, n: int) -> float:

@@ -25,6 +25,8 @@ class Hamiltonian(Algorithm):
     jitter: str  # "none" or "halton": η times a uniform number in each iteration
     reuse_gradients: bool
 
+    uses_gradients = True
+
     @abstractmethod
     def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
         """Return the iteration's `stage`-th log-likelihood gradient (chains, d), by a mechanism."""

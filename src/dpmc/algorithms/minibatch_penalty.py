@@ -22,10 +22,10 @@ class MinibatchPenalty(RandomWalk):
     up to clipping. One release per iteration, of noise multiplier √τ on the batch.
     """
 
-    tau: float = positive("squared noise multiplier on the batch")
-    batch_size: int = whole("rows b of a batch")
-    clip: float = positive("clip bound of a row's log ratio, nats per unit distance")
-    proposal_sd: np.ndarray = lengths("standard deviations of the proposal")
+    tau: float = positive("squared noise multiplier on the batch", searched=True)
+    batch_size: int = whole("rows b of a batch", searched=True)
+    clip: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)
+    proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
     sensitivity: str = choice(
         "sensitivity of half the batch's variance: Lemma 3.4 or exact", "thesis", "tight"
     )

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dpmc.base import (
     Releases,
     State,
     SummaryModel,
+    Values,
     has_diverged,
 )
 from dpmc.common.errors import DpmcError
@@ -56,20 +57,18 @@ class NoisyStatistics(Algorithm):
     noise: str = choice("account for the noise, or ignore it", "integrated", "ignored")
     step_scale: float = positive("length of the random walk's steps, in units of 2.38/√d sds", 1.0)
 
-    calibrates_run = has_public_test = True
+    calibrates_run = has_public_test = is_recommended = True
     draws_version = 2
 
     @classmethod
-    def calibrate(
-        cls, values: dict[str, Any], epsilon: float, delta: float, n: int, rows_per_person: int = 1
-    ) -> dict[str, Any]:
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
         """Return the hyperparameters `values` with the least noise such that the run is (ε, δ)-DP.
 
-        The rows of a person with m move the sum by m times as much as one row.
+        The m = `per_person` rows of a person move the sum by m times as much as one row.
         """
         multiplier = exact_multiplier(epsilon, delta)
-        if rows_per_person > 1:
-            multiplier *= rows_per_person * (1.0 + 1e-12)  # beyond the rounding of the person's bound
+        if per_person > 1:
+            multiplier *= per_person * (1.0 + 1e-12)  # beyond the rounding of the person's bound
         return {"noise_multiplier": multiplier, **values}
 
     @property

@@ -37,6 +37,11 @@ class GuidedWalk(RandomWalk):
     Each component keeps a direction ±1, random at the start (`State.carried`).
     """
 
+    explanation = (
+        "Guided: one component is updated at a time (OCU), by a walk that keeps its direction until a "
+        "rejection (GWMH)."
+    )
+
     def needs(self, dimension: int) -> Needs:
         return Needs(normals=1, uniforms=1, words=self.batch_size)
 

@@ -105,7 +105,7 @@ def declared(cls: T) -> T:
 
 
 def attributes(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts as attributes of a file, without those that are None: mappings as JSON with sorted keys."""
+    """Return facts as attributes of a file, mappings as JSON with sorted keys; those of None are left out."""
     return {
         name: json.dumps(value, sort_keys=True) if isinstance(value, Mapping) else value
         for name, value in plain.items()

@@ -13,21 +13,15 @@ from typing import Any, cast
 import numpy as np
 
 from dpmc import models
-from dpmc.base import Model, Posterior, SimulatingModel
-from dpmc.common import threefry
+from dpmc.base import Posterior, SimulatingModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.common.threads import one_blas_thread
 from dpmc.common.values import MOST_STARTS, array
-from dpmc.data import histogram, images, published
+from dpmc.data import histogram, images
 from dpmc.data.problem import Exact, Problem, Setting
 from dpmc.evaluators import calls
-from dpmc.models import Definition
-from dpmc.models.banana import Banana, BananaPosterior
-from dpmc.models.circle import Circle
-from dpmc.models.gaussian import Gaussian, GaussianPosterior
-from dpmc.models.logistic import Logistic
-from dpmc.models.mixture import Mixture
+from dpmc.models import Definition, published
 from dpmc.models.trial import LEAST_DUMMIES
 
 REFERENCE_DRAWS = 1000
@@ -131,7 +125,7 @@ def public_setting(
     """
     definition = definition or models.definition(model_id)
     public = _public_draws(model_id, definition, shape[0])
-    points = _starts(definition.model, ("own rows",), public, np.array(definition.true_theta), starts)
+    points = _starts(definition, ("own rows",), public, starts)
     setting = Setting(**_public(label, model_id, "release", definition, shape), starts=points, source=source)
     setting.check("release")
     return setting
@@ -139,15 +133,9 @@ def public_setting(
 
 def _generated_rows(model_id: str, definition: Definition, n: int, label: str, dataset: str) -> np.ndarray:
     """Return published rows, or rows that are simulated for this data set."""
-    model, theta = definition.model, definition.true_theta
-    if dataset == "published" and isinstance(model, Banana):
-        return model.simulate(published.normals(threefry.key(published.BANANA_SEED)), np.array(theta), n)
-    if dataset == "published" and isinstance(model, Circle):
-        return published.circle_rows(n)
-    if dataset == "published" and isinstance(model, Gaussian):
-        covariance = np.linalg.inv(model.precision)
-        key = threefry.key(published.GAUSSIAN_SEEDS[model_id])
-        return threefry.multivariate_normal(key, theta, covariance, n)
+    model = definition.model
+    if dataset == "published" and definition.published_rows:
+        return definition.published_rows(n)
     if dataset == "published":
         raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
     if not hasattr(model, "simulate"):
@@ -205,7 +193,7 @@ def _problem(
     else:
         # No ε covers start points, so they must not depend on private rows, nor on the name of these.
         names, draws = ("own rows",), _public_draws(model_id, definition, len(rows))
-    problem.starts = _starts(definition.model, names, draws, problem.true_theta, starts)
+    problem.starts = _starts(definition, names, draws, starts)
     return problem
 
 
@@ -249,9 +237,7 @@ def with_exact(problem: Problem) -> Problem:
     return replace(problem, exact=exact_posterior(problem))
 
 
-def _starts(
-    model: Model, names: tuple[str, ...], public: np.ndarray, true_theta: np.ndarray, number: int
-) -> np.ndarray:
+def _starts(definition: Definition, names: tuple[str, ...], public: np.ndarray, number: int) -> np.ndarray:
     """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
     `names` key their random stream. `public`: posterior draws (draws, d) of public rows, whose spread they
@@ -259,16 +245,12 @@ def _starts(
     """
     if number > MOST_STARTS:
         raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")
-    generator, d = stream("start", *names), len(true_theta)
-    if isinstance(model, Mixture):
-        return np.asarray(np.tile(model.start, (number, 1)))
-    if isinstance(model, Logistic):
-        return np.asarray(generator.uniform(-1.0, 1.0, (number, d)) / math.sqrt(d))
-    if isinstance(model, Circle):
-        scale, centre = 1.0, np.array([0.0, 1.0])
-    else:
-        scale = float(public.std(axis=0).mean()) if len(public) else 0.1
-        centre = np.asarray(getattr(model, "start", true_theta), dtype=float)
+    generator, d = stream("start", *names), len(definition.true_theta)
+    if definition.uniform_starts:
+        return generator.uniform(-1.0, 1.0, (number, d)) / math.sqrt(d)
+    scale = float(public.std(axis=0).mean()) if len(public) else 0.1
+    start, scale = definition.around or (getattr(definition.model, "start", definition.true_theta), scale)
+    centre = np.asarray(start, dtype=float)
     if names[0] == "published":
         return published.starts(centre, scale, number)
     return centre + scale * generator.standard_normal((number, d))
@@ -276,13 +258,7 @@ def _starts(
 
 def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:
     """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
-    if problem.dataset == "published" and isinstance(posterior, BananaPosterior):
-        keys = published.posterior_keys("banana")
-        return [posterior.draws(published.normals(key), REFERENCE_DRAWS) for key in keys]
-    if problem.dataset == "published" and isinstance(posterior, GaussianPosterior):
-        return [
-            threefry.multivariate_normal(key, posterior.centre, posterior.spread, REFERENCE_DRAWS)
-            for key in published.posterior_keys("gaussian")
-        ]
+    if problem.dataset == "published" and (known := models.definition(problem.model_id).published_draws):
+        return known(posterior, REFERENCE_DRAWS)
     generators = (stream("posterior", problem.dataset, problem.label, i) for i in range(1 + BASELINES))
     return [posterior.draws(generator, REFERENCE_DRAWS) for generator in generators]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dpmc.base import Model
 from dpmc.common.errors import DpmcError
+from dpmc.models.published import ExactDraws, Rows
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,11 @@ class Definition:
     n: int  # rows of the published data set
     tempering: float | None  # n_0: T = n_0 / n; None: T = 1
     true_theta: tuple[float, ...]
+    published_rows: Rows | None = None
+    published_draws: ExactDraws | None = None  # None: those of our seeds
+    uniform_starts: bool = False  # start points are uniform on ±1/√d; else normal
+    #: Mean and sd of normal start points; None: the model's `start`, else the true θ, and the posterior's sd.
+    around: tuple[tuple[float, ...], float] | None = None
 
     def temperature(self, n: int) -> float:
         """Return T for n rows; raise DpmcError if they would count as more rows than they are."""

@@ -15,7 +15,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple, Self
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
-from dpmc.algorithms.hyperparameters import checked, read
+from dpmc.algorithms.hyperparameters import calibrated, checked, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, not_above_text, shown
 from dpmc.privacy.events import Release, counts, from_json
@@ -140,7 +140,7 @@ def _declared(
             cls: Any = algorithm_class(name)
             own, full = dict(values), dict(values)
             if cls.calibrates_run:
-                own, full = (cls.calibrate(values, *_pair(budget), n) for budget in (books.budget, whole))
+                own, full = (calibrated(cls, values, *_pair(budget), n) for budget in (books.budget, whole))
                 own = _as_recorded(own, values, books)
             run, most = (
                 RunReleases.of(read(cls, made, "hyperparameters", d), n, chains) for made in (own, full)

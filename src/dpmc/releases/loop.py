@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from dpmc.algorithms.dp_barker import DPBarker
-from dpmc.base import Algorithm, State, SummaryModel
+from dpmc.algorithms.hyperparameters import calibrated
+from dpmc.base import State, SummaryModel
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.roles import Role, attributes, facts, public_facts
@@ -37,7 +37,7 @@ from dpmc.common.values import not_above_text
 from dpmc.common.version import __version__
 from dpmc.data.problem import Setting
 from dpmc.evaluators.calls import silent
-from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice, LatticeEvaluator
+from dpmc.evaluators.lattice import LARGEST_SCALE, LatticeEvaluator
 from dpmc.models.fingerprint import digest
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
@@ -168,7 +168,7 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
     # The ledger counts decimals, and the double next to one may be above it.
     problem, epsilon, delta = cell.problem, not_above_text(float(cell.epsilon)), not_above_text(cell.delta)
     lattice = lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
-    if largest_scale(cell.algorithm, lattice) > LARGEST_SCALE:
+    if cell.algorithm.largest_scale(lattice.ratio) > LARGEST_SCALE:
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.releases().total(Plan.of(cell, resumed).paid)
@@ -185,13 +185,6 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
     return cell, price, Plan.of(cell, resumed)
 
 
-def largest_scale(algorithm: Algorithm, lattice: Lattice) -> float:
-    """Return the largest scale of a test's noise that the rows may call for; 0 if they call for none."""
-    if not isinstance(algorithm, DPBarker):
-        return 0.0
-    return math.sqrt(2.0 * algorithm.batch_size) * lattice.ratio / algorithm.clip_factor
-
-
 def summaries_of(cell: Cell[Setting]) -> int:
     """Return how many summaries of a row are released; 0 if none are."""
     if not any(event.name == SUM for event in cell.releases().once):
@@ -201,12 +194,10 @@ def summaries_of(cell: Cell[Setting]) -> int:
 
 def recalibrated(cell: Cell[Setting]) -> Cell[Setting]:
     """Return a cell with the noise that its budget allows, unless noise was given."""
-    algorithm, values = cast(Any, cell.algorithm), cell.given.hyperparameters
-    if not algorithm.calibrates_run:
-        return cell
-    made = algorithm.calibrate(dict(values), float(cell.epsilon), cell.delta, cell.problem.n)
+    values = cell.given.hyperparameters
+    made = calibrated(type(cell.algorithm), values, float(cell.epsilon), cell.delta, cell.problem.n)
     noise = {key: value for key, value in made.items() if key not in values}
-    return dataclasses.replace(cell, algorithm=dataclasses.replace(algorithm, **noise))
+    return dataclasses.replace(cell, algorithm=dataclasses.replace(cell.algorithm, **noise))
 
 
 def identity(asked: Cell[Setting], run: Run, plan: Plan) -> dict[str, str]:

@@ -3,14 +3,15 @@
 Figures that are not declared there are taken from those that come with dpmc (`config/figures`).
 """
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
-from dpmc.common.shipped import shipped
+from dpmc.common.shipped import PACKAGE, shipped
 from dpmc.common.values import shown
 from dpmc.metrics.table import METRICS, is_metric
 from dpmc.models import MODELS
@@ -19,6 +20,19 @@ from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, va
 from dpmc.studies.study import Study
 
 TABLES = ("models", "hyperparameters", "iterations", "run-times", "claims")  #: names, of `reports.tables`
+
+
+def _kinds() -> dict[str, bool]:
+    """Return the kinds of plots by name, and whether each needs a metric.
+
+    They are the modules of `reports/plots` with a line `NEEDS_METRIC = …`; those import this one.
+    """
+    files = sorted((PACKAGE / "reports/plots").glob("*.py"))
+    said = {file.stem: re.search(rb"^NEEDS_METRIC = (\w+)$", file.read_bytes(), re.M) for file in files}
+    return {kind: found[1] == b"True" for kind, found in said.items() if found}
+
+
+KINDS = _kinds()
 
 
 def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
@@ -31,6 +45,7 @@ Real = Annotated[float, Field(strict=True, allow_inf_nan=False), WithJsonSchema(
 Limits = Annotated[
     tuple[Real, ...], AfterValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
 ]
+Kind: TypeAlias = Literal[tuple(KINDS)]  # type: ignore[valid-type]
 Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
 Metrics = Annotated[
@@ -84,7 +99,7 @@ class Panel(Keys):
 class FigureKeys(Keys):
     """One figure."""
 
-    kind: Literal["boxes", "bounds", "lines", "maps", "traces"] | None = key("kind of plot", None)
+    kind: Kind | None = key("kind of plot", None)
     draw: Function | None = key("a function, as `module:name`, in place of a kind", None)
     title: Text = key("title in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
@@ -117,7 +132,7 @@ class FigureKeys(Keys):
         if (self.kind is None) == (self.draw is None):
             raise ValueError("needs either kind or draw")
         measured = self.metric or (self.panels and all(panel.metric for panel in self.panels))
-        if self.kind not in (None, "maps") and not measured:
+        if self.kind and KINDS[self.kind] and not measured:
             raise ValueError(f"kind {self.kind} needs a metric")
         if bool(self.pairs) != bool(self.beside):
             raise ValueError("needs both pairs and beside, or neither")

@@ -1,12 +1,11 @@
 """Hyperparameters of a study's cells: from config/hyperparameters to an algorithm."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pydantic import RootModel
 
-from dpmc.algorithms import FREE, algorithm_class
-from dpmc.algorithms.hyperparameters import checked, read
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import calibrated, checked, is_calibrated, read, searched
 from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.studies.documents import beside, read_document
@@ -35,7 +34,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparame
     Raises MissingSettings if there are none, DpmcError if the file is wrong.
     """
     spec = study.method(method)
-    tuned = spec.hyperparameters == "tuned" and spec.algorithm in FREE
+    tuned = spec.hyperparameters == "tuned" and bool(searched(algorithm_class(spec.algorithm)))
     file = beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
     if not file.is_file():
         raise MissingSettings(f"{file}: no such file")
@@ -74,12 +73,12 @@ def check_hyperparameters(
 
     `given` and `dimension` are None if not known yet. Errors in options name their line in the study.
     """
-    spec, calibrated = study.method(method), _calibrate(study, method, epsilon) is not None
+    spec, by_epsilon = study.method(method), _is_calibrated(study, method, epsilon)
     values, source = given or ({}, "")
     elsewhere = dict.fromkeys(spec.options, study.document.place("methods", method, "options"))
-    partial = calibrated or given is None  # others follow from calibration, or on the command line
+    partial = by_epsilon or given is None  # others follow from calibration, or on the command line
     asked = {**values, **spec.options}
-    checked(algorithm_class(spec.algorithm), asked, source, dimension, elsewhere, partial, calibrated)
+    checked(algorithm_class(spec.algorithm), asked, source, dimension, elsewhere, partial, by_epsilon)
 
 
 def calibrated_values(
@@ -89,26 +88,23 @@ def calibrated_values(
 
     Raises DpmcError for an ε per iteration to which the algorithm cannot be calibrated.
     """
-    values = {**values, **study.method(method).options}
-    calibrate = _calibrate(study, method, epsilon)
-    if calibrate is None:
+    spec = study.method(method)
+    values = {**values, **spec.options}
+    if not _is_calibrated(study, method, epsilon):
         return values
-    of_a_person = (study.rows_per_person,) if study.rows_per_person > 1 else ()
+    cls, person, kind = algorithm_class(spec.algorithm), study.rows_per_person, study.epsilon_kind
     with study.document.blamed("methods", method):
-        return calibrate(values, float(epsilon), study.delta_for(n), n, *of_a_person)
+        return calibrated(cls, values, float(epsilon), study.delta_for(n), n, person, kind)
 
 
-def _calibrate(study: Study, method: str, epsilon: str) -> Callable[..., dict[str, Any]] | None:
-    """Return the algorithm's `calibrate`; None if ε is of another kind than that which it is for.
+def _is_calibrated(study: Study, method: str, epsilon: str) -> bool:
+    """Return whether ε decides hyperparameters of a method.
 
-    Raises DpmcError for an ε per iteration and an algorithm without `calibrate` for it.
+    Raises DpmcError for an ε per iteration and an algorithm that cannot be calibrated to it.
     """
     name = study.method(method).algorithm
     cls = algorithm_class(name)
-    if epsilon == "inf" or (study.epsilon_kind == "total" and not cls.calibrates_run):
-        return None
-    calibrate: Callable[..., dict[str, Any]] | None = getattr(cls, "calibrate", None)
-    if calibrate is None or (cls.calibrates_run and study.epsilon_kind != "total"):
+    if epsilon != "inf" and study.epsilon_kind != "total" and not cls.calibrates_iteration:
         rule = f"{epsilon}: {name} cannot be calibrated to an epsilon per iteration, must be [inf]"
         study.document.refuse("methods", method, "epsilons", rule=rule)
-    return calibrate
+    return is_calibrated(cls, float(epsilon), study.epsilon_kind)

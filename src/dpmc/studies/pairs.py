@@ -1,10 +1,17 @@
 """Pairs and groups of a study's methods that are compared: accountants, tuned settings, clip bounds."""
 
+import functools
+import math
 from collections.abc import Collection, Mapping
 
+from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.studies.study import Study
 
-WITHOUT_PRIVACY = ("rwmh", "hmc")  #: algorithms of the clipping experiment
+
+@functools.cache
+def clipped_at_will() -> tuple[str, ...]:
+    """Return the algorithms of the clipping experiment: those that clip nothing unless they are told to."""
+    return tuple(name for name in ALGORITHMS if getattr(algorithm_class(name), "clip", None) == math.inf)
 
 
 def two_accountings(study: Study) -> dict[str, str]:
@@ -51,7 +58,7 @@ def clipping_models(study: Study) -> list[str]:
 
 def clip_bounds(study: Study, model: str) -> dict[str, dict[float, str]]:
     """Return {algorithm without privacy: {clip bound, ascending: method label}} of a model."""
-    table: dict[str, dict[float, str]] = {name: {} for name in WITHOUT_PRIVACY}
+    table: dict[str, dict[float, str]] = {name: {} for name in clipped_at_will()}
     for label, spec in study.methods.items():
         if spec.algorithm in table and model in spec.models and "clip" in spec.options:
             table[spec.algorithm][float(spec.options["clip"])] = label

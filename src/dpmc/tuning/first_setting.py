@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpmc.algorithms import algorithm_class
-from dpmc.algorithms.hyperparameters import read
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.hyperparameters import read, searched
 from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
@@ -20,9 +20,6 @@ from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likeliho
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
 
-#: Iterations that the noise of the first setting allows: enough to measure how a chain mixes. Other
-#: algorithms have no first setting: the user must give one.
-ITERATIONS = {"dp-penalty": 2000, "dp-penalty-guided": 2000, "dp-hmc": 200, "dp-mala": 400}
 CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
 REFERENCE = 1000  #: draws
 ROWS = 2000  #: at most, from which clip bounds are computed
@@ -78,23 +75,23 @@ def first_setting(
     """Return hyperparameters to start from: `given`, else from public rows, their posterior and the budget.
 
     Those `kept` have these values. `make` returns the cell with some hyperparameters. Sets the reference
-    draws of the problem if the model has no exact ones. Raises DpmcError for an algorithm that is not in
-    `ITERATIONS`.
+    draws of the problem if the model has no exact ones. Raises DpmcError for an algorithm without
+    `first_iterations`, and none given.
     """
     sd = scales(problem)
     problem.exact = replace(problem.exact, reference=reference_draws(problem, sd))
     if given:
         return given
-    if algorithm not in ITERATIONS:
-        known = ", ".join(ITERATIONS)
+    cls = algorithm_class(algorithm)
+    if not cls.first_iterations:
+        known = ", ".join(name for name in ALGORITHMS if algorithm_class(name).first_iterations)
         needed = f"{algorithm} needs some to begin with; there are first ones for {known}"
         raise DpmcError(f"hyperparameters: {needed}")
     step = 2.4 / math.sqrt(problem.dimension) * sd
-    gradients = algorithm in ("dp-hmc", "dp-mala")
-    ratio_clip, gradient_clip = _clip_bounds(problem, step, gradients)
-    if gradients:
+    ratio_clip, gradient_clip = _clip_bounds(problem, step, cls.uses_gradients)
+    if cls.uses_gradients:
         fixed = {"clip_l": ratio_clip, "clip_g": gradient_clip, "mass": _rounded(1.0 / sd**2)}
-        steps = {"steps": 5} if algorithm == "dp-hmc" else {}
+        steps = {"steps": 5} if "steps" in searched(cls) else {}
         lengths: dict[str, Any] = {"step_size": 0.4 if steps else 1.0}
         distance = lengths["step_size"] * steps.get("steps", 1) * math.sqrt((sd**2).sum())
         taus = {"tau_l": 1.0, "tau_g": 3.0}
@@ -105,7 +102,7 @@ def first_setting(
     for _ in range(3):  # iterations are proportional to the squared noise multiplier
         taus = {key: float(f"{scale * tau:.3g}") for key, tau in taus.items()}
         cell = make({**fixed, **steps, **lengths, **taus, **kept})
-        scale = math.sqrt(ITERATIONS[algorithm] / (cell.chains * max(cell.budget_iterations or 0, 1)))
+        scale = math.sqrt(cls.first_iterations / (cell.chains * max(cell.budget_iterations or 0, 1)))
     decided = {**fixed, **taus, **kept}
     tau = decided.get("tau", decided.get("tau_l", 1.0))
     ratio_clip = decided.get("clip", decided.get("clip_l", ratio_clip))

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpmc.algorithms import algorithm_class
-from dpmc.algorithms.hyperparameters import read
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.base import SummaryModel
 from dpmc.common.draws import diagnostics, for_all_rows
 from dpmc.common.errors import DpmcError
@@ -19,9 +19,8 @@ from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import sample
 from dpmc.tuning.first_setting import first_setting, reference_draws, scales
 
-CANDIDATES = ("noisy-statistics", "dp-penalty", "dp-hmc")
-ITERATIONS = 4000  #: of noisy statistics, whose iterations are free
-UNCLIPPED = 0.995  #: share of simulated rows that the clip bound of noisy statistics does not clip
+ITERATIONS = 4000  #: of a method whose iterations are free
+UNCLIPPED = 0.995  #: share of simulated rows that the clip bound of a noisy sum does not clip
 MOST_ITERATIONS = 20_000  #: of a chain on a twin, to bound the time
 LEAST_COVERAGE = 0.7  #: of 90 % intervals; below it a method is not recommended
 #: A method is worth it if its intervals are narrower than this share of the prior's, where the model says its
@@ -99,6 +98,13 @@ class Recommendation(NamedTuple):
         return "\n".join([f"recommended: {self.method}", *map(str, self.predictions), *self.notes])
 
 
+def candidates() -> list[str]:
+    """Return the methods that are compared, first those whose noise follows from the budget."""
+    # By a class's own attributes, so that a variant is not compared because its base is.
+    known = {name: cls for name in ALGORITHMS if vars(cls := algorithm_class(name)).get("is_recommended")}
+    return sorted(known, key=lambda name: not known[name].calibrates_run)
+
+
 def recommend(
     problems: list[Problem], epsilon: str, delta: float, rows_per_person: int = 1
 ) -> Recommendation:
@@ -106,7 +112,7 @@ def recommend(
     for problem in problems:
         check_starts(problem.model, problem.starts[:1])
         problem.exact = replace(problem.exact, reference=reference_draws(problem, scales(problem)))
-    found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in CANDIDATES)
+    found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in candidates())
     worth = [prediction for prediction in found if prediction.is_worth_it]
     best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
     return Recommendation(best, found, notes(problems))
@@ -142,21 +148,19 @@ def predict(
         return replace(cell, algorithm=read(cls, values, "recommend", first.dimension))
 
     try:
-        if method == "noisy-statistics":
-            values = noisy_statistics(first)
-            noise = cls.calibrate(values, float(epsilon), delta, first.n, rows_per_person)  # type: ignore[attr-defined]
-            made = replace(make(noise), iterations=ITERATIONS)
-        else:
-            values = first_setting(method, first, {}, make)
-            made = make(values)
+        values = clip_of_sum(first) if cls.calibrates_run else first_setting(method, first, {}, make)
+        made = make(calibrated(cls, values, float(epsilon), delta, first.n, rows_per_person))
+        if not made.releases().each:
+            made = replace(made, iterations=ITERATIONS)
         made.algorithm.check(first.model)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
         chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
     except DpmcError as error:
         return Prediction(method, obstacle=str(error))
-    found = judged(method, values, problems, [one.draws[:, one.draws.shape[1] // 2 :] for one in chains])
-    bound = values["clip"] if method == "noisy-statistics" else None
+    late = [one.draws[:, one.draws.shape[1] // 2 :] for one in chains]
+    found = judged(method, values, problems, late, cls.calibrates_run)
+    bound = values["clip"] if cls.calibrates_run else None
     shares = [clipped_share(*pair, bound) for pair in zip(chains, problems, strict=True)]
     return found._replace(clipped=float(np.mean(shares)))
 
@@ -178,7 +182,7 @@ def norms(problem: Problem) -> np.ndarray:
     return np.sqrt((summaries**2).sum(axis=1))
 
 
-def noisy_statistics(problem: Problem) -> dict[str, Any]:
+def clip_of_sum(problem: Problem) -> dict[str, Any]:
     """Return the clip bound that few simulated rows exceed; the noise follows from the budget."""
     if not hasattr(problem.model, "summaries"):
         raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
@@ -186,9 +190,9 @@ def noisy_statistics(problem: Problem) -> dict[str, Any]:
 
 
 def judged(
-    method: str, values: dict[str, Any], problems: list[Problem], draws: list[np.ndarray]
+    method: str, values: dict[str, Any], problems: list[Problem], draws: list[np.ndarray], of_sum: bool
 ) -> Prediction:
-    """Return the prediction from draws (chains, m, d) on each twin."""
+    """Return the prediction from draws (chains, m, d) on each twin; `of_sum`: given a noisy sum of rows."""
     errors, widths, covered, of_prior, halves = [], [], [], [], []
     for problem, chain in zip(problems, draws, strict=True):
         flat, truth = chain.reshape(-1, problem.dimension), problem.true_theta
@@ -199,8 +203,8 @@ def judged(
         covered.append((low <= truth) & (truth <= high))
         prior_sd = np.asarray(getattr(problem.model, "prior_sd", np.nan), dtype=float)
         of_prior.append((high - low) / (2.0 * 1.645 * prior_sd) * np.ones(problem.dimension))
-        of_sum = method == "noisy-statistics" and problem.temperature < 1.0  # its noise is not tempered
-        halves.append(0.5 * (high - low) * (np.nan if of_sum else untempered(problem, chain)))
+        unknown = of_sum and problem.temperature < 1.0  # a sum's noise is not tempered
+        halves.append(0.5 * (high - low) * (np.nan if unknown else untempered(problem, chain)))
     error = float(np.sqrt(np.mean(np.square(errors))))
     width, coverage, share = (float(np.mean(part)) for part in (widths, covered, of_prior))
     names = problems[0].parameters or [f"theta[{i}]" for i in range(problems[0].dimension)]

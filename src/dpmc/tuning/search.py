@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from dpmc import studies
-from dpmc.algorithms import FREE, algorithm_class
-from dpmc.algorithms.hyperparameters import read
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import read, searched
 from dpmc.common import sources
 from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
@@ -46,10 +46,6 @@ from dpmc.sampling.cell import Cell
 from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
 from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
-
-#: Algorithms whose clip bound follows from the batch: the rule on clipping does not apply.
-CLIP_IS_GIVEN = ("dp-barker",)
-WHOLE_NUMBERS = ("steps", "batch_size")
 
 FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
@@ -95,7 +91,7 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
     Raises DpmcError if the study has no setting for the cell.
     """
     epsilon, how = study.model(model).tuning_epsilon, study.method(method)
-    names = [name for name in FREE.get(how.algorithm, ()) if name not in how.options]
+    names = [name for name in searched(algorithm_class(how.algorithm)) if name not in how.options]
     exact = hasattr(studies.definition_of(study, model).model, "posterior")
     if not names or not exact or epsilon == "inf" or how.epsilons == ("inf",):
         return ()
@@ -150,8 +146,9 @@ class Task:
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """Return the free hyperparameters at these ln(factor), rounded."""
-        factors = zip(self.free, map(math.exp, logs), strict=True)
-        return {name: _scaled(name, self.start[name], factor) for name, factor in factors}
+        factors, rules = map(math.exp, logs), searched(algorithm_class(self.algorithm))
+        known = zip(self.free, factors, strict=True)
+        return {name: _scaled(self.start[name], factor, rules[name].is_whole) for name, factor in known}
 
     def cell(self, setting: dict[str, Any]) -> Cell[Problem]:
         """Return the cell with these free hyperparameters; all settings have the same random streams."""
@@ -196,7 +193,7 @@ class Task:
             objective, verdict = medians.get("mmd", REFUSED), "ok"
             if len(values) < len(runs):
                 objective, verdict = REFUSED, "no MMD for some seeds"
-            elif clipped >= CLIP_LIMIT and self.algorithm not in CLIP_IS_GIVEN:
+            elif clipped >= CLIP_LIMIT and not cell.algorithm.clips_by_batch:
                 objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
             measured: dict[str, Any] = {**medians, "iterations": int(medians.get("iterations", 0))}
             trial = Trial(number, stage, setting, objective, verdict, len(runs), values=values, **measured)
@@ -256,7 +253,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
 
         given = Hyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
         given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
-        free = tuple(name for name in FREE[how.algorithm] if name in given.values)
+        free = tuple(name for name in searched(algorithm_class(how.algorithm)) if name in given.values)
     return Task(study.name, model, method, how.algorithm, free, given.values, make)
 
 
@@ -273,7 +270,7 @@ def task_of_cell(cell: Cell[Problem], given: dict[str, Any], kept: dict[str, Any
         return replace(cell, algorithm=algorithm)
 
     algorithm, pinned = cell.method, first_setting(cell.method, cell.problem, given, make, kept)
-    free = tuple(name for name in FREE[algorithm] if name in pinned and name not in kept)
+    free = tuple(name for name in searched(algorithm_class(algorithm)) if name in pinned.keys() - kept)
     return Task("", cell.problem.label, algorithm, algorithm, free, pinned, make)
 
 
@@ -340,7 +337,7 @@ def hopeless(trial: Trial, best: Trial | None) -> bool:
     return all(own > HOPELESS * other for own, other in zip(trial.values, best.values, strict=False))
 
 
-def _scaled(name: str, value: Any, factor: float) -> Any:
+def _scaled(value: Any, factor: float, is_whole: bool) -> Any:
     """Return a hyperparameter times a factor; whole numbers stay whole, lists keep their proportions.
 
     The result is rounded, except for factor 1, so that the pinned setting is tried exactly.
@@ -348,8 +345,8 @@ def _scaled(name: str, value: Any, factor: float) -> Any:
     if factor == 1.0:
         return value
     if isinstance(value, list):
-        return [_scaled(name, item, factor) for item in value]
-    if name in WHOLE_NUMBERS:
+        return [_scaled(item, factor, is_whole) for item in value]
+    if is_whole:
         return max(1, round(value * factor))
     return float(f"{value * factor:.{DIGITS}g}")
 

@@ -1,22 +1,18 @@
 """Figures: what `figures/<study>.yaml` declares, drawn by one module for each kind of plot.
 
-A kind's module has `draw(given) -> matplotlib.figure.Figure`.
-A figure with `draw: "module:function"` is drawn by that function. The module may have more:
-`reads(study, declared, results)`, the models whose metrics the figure reads (default: those declared, else
-all), and the chain files and tables that it reads beside the metrics (default: none); or `READS_NOTHING`;
-`<function>_reads`, the same for one of its functions;
-`applies(study, declared)`, whether the study, as far as its data are available, has anything to show.
-This module itself does not import Matplotlib.
+A kind is a module here that says whether it needs a metric, `NEEDS_METRIC = True`, and has
+`draw(given) -> matplotlib.figure.Figure`. A figure with `draw: "module:function"` is drawn by that function.
+The module may say more, by functions with the names of the fields of `Drawing`; `<function>_reads` is that of
+one of several functions. This module itself does not import Matplotlib.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("pdf", "png", "svg")
 PUBLISHED_RESULTS = shipped("data", "published")  #: CSV files
+Files = tuple[list[str], list[Path]]  #: labels of models whose metrics are read, other files
 
 
 @dataclass(frozen=True)
@@ -45,11 +42,32 @@ class Given:
     results: Path  # folder of all studies' results
 
 
-def _drawing(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
-    """Return the module that draws a figure, which may lie beside the study, and its function's name there.
+def reads_models(study: Study, how: FigureKeys, results: Path) -> Files:
+    """Return the models that a figure names, else all, and no files."""
+    wanted = how.models or tuple(study.models)
+    return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted], []
 
-    Raises DpmcError where there is none.
-    """
+
+def reads_nothing(study: Study, how: FigureKeys, results: Path) -> Files:
+    """Return no model and no file: data and chains are made anew."""
+    return [], []
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What draws a figure, and what is known of it; each function gets the study and what is declared."""
+
+    draw: Callable[[Given], Figure]
+    #: (study, declared, results) -> labels of the models whose metrics it reads, and chain files and tables.
+    reads: Callable[[Study, FigureKeys, Path], Files] = reads_models
+    #: Whether the study, as far as its data are available, has anything to show.
+    applies: Callable[[Study, FigureKeys], bool] = lambda study, how: True
+    #: Sentences after the figure's own caption.
+    caption: Callable[[Study, FigureKeys], list[str]] = lambda study, how: []
+
+
+def drawing(declared: FigureKeys) -> Drawing:
+    """Return what draws a figure, of a module that may lie beside the study; raise DpmcError for none."""
     place, _, function = (declared.draw or f"dpmc.reports.plots.{declared.kind}:draw").partition(":")
     try:
         module = importlib.import_module(place)
@@ -57,7 +75,11 @@ def _drawing(declared: FigureKeys, study: Study) -> tuple[ModuleType, str]:
         raise DpmcError(f"figure: {declared.draw}: {error}") from None
     if not hasattr(module, function):
         raise DpmcError(f"figure: {declared.draw}: {place} has no function {function}")
-    return module, function
+    said: dict[str, Any] = {
+        field.name: getattr(module, f"{function}_{field.name}", getattr(module, field.name, field.default))
+        for field in fields(Drawing)[1:]
+    }
+    return Drawing(getattr(module, function), **said)
 
 
 def applies(name: str, study: Study) -> bool:
@@ -66,34 +88,24 @@ def applies(name: str, study: Study) -> bool:
     Raises DpmcError for an unknown figure.
     """
     declared = declared_figure(study.path, name)
-    module, _ = _drawing(declared, study)
-    return not hasattr(module, "applies") or bool(module.applies(study, declared))
+    return bool(drawing(declared).applies(study, declared))
 
 
 def caption(name: str, study: Study, long: bool = False) -> str:
     """Return the caption of a figure, with what holds for all of its kind; `long`: and the text beside it."""
-    from dpmc.reports.plots import captions
-
     declared = declared_figure(study.path, name)
-    short = " ".join([declared.caption.strip(), *captions.common(study, declared)])
+    short = " ".join([declared.caption.strip(), *drawing(declared).caption(study, declared)])
     return "\n\n".join([short, declared.text.strip()]) if long and declared.text else short
 
 
-def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[list[str], list[Path]]:
+def reads(name: str, study: Study, results: Path = Path("results")) -> Files:
     """Return the labels of the models whose metrics a figure reads, and the other files that it reads.
 
     These are chain files and tables; there are none for most figures. `results` is the folder of all studies'
     results. Raises DpmcError for an unknown figure, or a study that cannot have it.
     """
     declared = declared_figure(study.path, name)
-    module, function = _drawing(declared, study)
-    if getattr(module, "READS_NOTHING", False):
-        return [], []
-    if read := getattr(module, f"{function}_reads", getattr(module, "reads", None)):
-        models, files = read(study, declared, results)
-        return models, files
-    wanted = declared.models or tuple(study.models)
-    return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted], []
+    return drawing(declared).reads(study, declared, results)
 
 
 def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
@@ -144,7 +156,5 @@ def draw(given: Given) -> Figure:
     """Return a figure in the one style of all; raise DpmcError where the study cannot have it."""
     from dpmc.reports.plots import style
 
-    module, function = _drawing(given.declared, given.study)
     with style.context():
-        figure: Figure = getattr(module, function)(given)
-    return figure
+        return drawing(given.declared).draw(given)

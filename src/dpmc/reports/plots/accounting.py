@@ -6,12 +6,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dpmc import models
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import searched
 from dpmc.metrics.table import read_table
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, reads_nothing, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 
@@ -30,7 +32,7 @@ LOOKS: dict[str, tuple[Any, str, str]] = {
 # hollow, and every fourth of 50: the curve is seen in and between them
 PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 
-READS_NOTHING = True  # the figure follows from the study's settings
+reads = reads_nothing  # the figure follows from the study's settings
 
 
 def draw(given: Given) -> Figure:
@@ -48,7 +50,7 @@ def draw(given: Given) -> Figure:
     entries: layout.Entries = {}
     for axes, method in zip(panels, methods, strict=True):
         look = style.method_styles(study.methods)[method]
-        batches = study.methods[method].algorithm.startswith("minibatch")
+        batches = "batch_size" in searched(algorithm_class(study.methods[method].algorithm))
         for accountant in OF_BATCHES if batches else OF_ALL_ROWS:
             dashes, name, published = LOOKS[accountant]
             counts = iterations(study, model, method, accountant)

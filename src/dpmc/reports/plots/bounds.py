@@ -17,20 +17,25 @@ from matplotlib.lines import Line2D
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, read_table
 from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, marks, style
+from dpmc.reports.plots.captions import of_boxes
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import selected
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
-from dpmc.studies.pairs import WITHOUT_PRIVACY, clip_bounds, clipping_models
+from dpmc.studies.pairs import clip_bounds, clipped_at_will, clipping_models
 
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
+NEEDS_METRIC = True
 CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
 EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.INK}
+
+
+caption = of_boxes
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -81,7 +86,7 @@ def draw(given: Given) -> Figure:
             elif guide.metric in ("", metric):
                 axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
 
-    looks = [style.STYLES[algorithm] for algorithm in WITHOUT_PRIVACY]
+    looks = [style.STYLES[algorithm] for algorithm in clipped_at_will()]
     entries: layout.Entries = {
         look.title: (marks.patch(look), Line2D([], [], **_point(look) | {"ms": 5})) for look in looks
     }
@@ -135,14 +140,14 @@ def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
     layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
     axes.set_xlim(right=len(bounds) - 0.25)  # with room for published exact samples
     bar = marks.PUBLISHED if rows["published"].any() else None
-    for index, algorithm in enumerate(WITHOUT_PRIVACY):
+    for index, algorithm in enumerate(clipped_at_will()):
         boxes, published = (
             {bounds.index(bound): its.tolist() for bound, its in part.groupby("bound")[metric]}
             for which in (False, True)
             for part in [rows[(rows["algorithm"] == algorithm) & (rows["published"] == which)]]
         )
         bars = {group: quartiles(its) for group, its in published.items()}
-        slot = (index, len(WITHOUT_PRIVACY))
+        slot = (index, len(clipped_at_will()))
         marks.draw_boxes(axes, slot, boxes, bars, style.STYLES[algorithm], bar)
 
 

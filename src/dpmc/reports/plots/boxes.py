@@ -11,14 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dpmc.metrics.table import Results
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, marks, style
+from dpmc.metrics.table import FEW_ITERATIONS, Results
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, captions, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
+NEEDS_METRIC = True
 LETTER = 4.4  # points that a letter of a note takes
 SLOTS_PER_COLUMN = 10  # a panel with more boxes than this gets the whole text width
 TUNED_AT = "#FFEFC2"  # band of the ε that hyperparameters were searched at
@@ -28,6 +29,13 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     """Return the models drawn as boxes and those beside them; no files."""
     pairs = pairs_of(study, how)
     return list(dict.fromkeys(model for model, _ in [*pairs, *pairs.values()])), []
+
+
+def caption(study: Study, how: FigureKeys) -> list[str]:
+    """Return what holds for all figures of the kind."""
+    few = f"k: number of iterations, if below {FEW_ITERATIONS}."
+    each = few if study.epsilon_kind == "total" else "ε is per iteration."
+    return [*captions.of_boxes(study, how), each, *captions.of_methods(study, how)]
 
 
 def draw(given: Given) -> Figure:

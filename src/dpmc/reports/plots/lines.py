@@ -15,13 +15,16 @@ from matplotlib.transforms import ScaledTranslation
 
 from dpmc.base import Array
 from dpmc.metrics.table import Results
-from dpmc.reports.plots import Given, layout, marks, style
-from dpmc.reports.plots.captions import ALONG
+from dpmc.reports.plots import Given, captions, layout, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
 
+NEEDS_METRIC = True
+ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
+#: metrics that a cell has one value of
+OF_CELLS = {"budget_iterations", "epsilon_spent_tight", "rhat_max", "ess_bulk_min"}
 DIAGONAL: dict[str, Any] = {"color": style.GREY, "linewidth": 2.6, "alpha": 0.4}
 ASIDE = 3.0  # points between the marks of two methods at one value
 
@@ -49,6 +52,28 @@ class Curve:
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
     """Return the models whose metrics the figure reads; no files."""
     return models_of(study, how.models), []
+
+
+def caption(study: Study, how: FigureKeys) -> list[str]:
+    """Return what holds for all figures of the kind: points of cells, lines along chains, dashes."""
+    sentences, across = [], {panel.x.of if panel.x else how.x.of for panel in how.panels} or {how.x.of}
+    runs, methods = f"{study.seeds} independent runs", captions.methods_of(study, how)
+    if captions.metrics_of(how) - OF_CELLS and across - {*ALONG}:
+        beside = ", beside each other at one ε" if "epsilon" in across else ""
+        sentences.append(f"Points: medians over {runs}; upright bars: their quartiles{beside}.")
+    if across & {*ALONG}:
+        bands = "; bands: their quartiles" if "epsilon_total" in across else ""
+        sentences.append(f"Lines along chains: medians over {runs}{bands}.")
+    # A method that the figure names itself is not told by its variant.
+    for way in dict.fromkeys(style.line_way(study, label) for label in methods if label not in how.titles):
+        if (line := style.LINES.get(way, style.SOLID)) != style.SOLID:
+            dashes = "Dashed" if line == style.DASHED else "Dotted"
+            sentences.append(f"{dashes}, hollow: {style.VARIANTS[way.replace('_', '-')]}.")
+    runs_on = {(label, on) for label in methods for on in study.methods[label].models}
+    shown = models_of(study, how.models)
+    if across - {*ALONG} and any("inf" in study.epsilons(on, label) for label, on in runs_on if on in shown):
+        sentences.append("Lines across: without privacy.")
+    return [*sentences, *captions.of_exact_samples(how), *captions.of_methods(study, how)]
 
 
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:

@@ -19,7 +19,7 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, reads_nothing, style
 from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
 from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters, problem_of
@@ -43,7 +43,9 @@ PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "col
 PUBLISHED: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
-READS_NOTHING = True  # data, posteriors and the trajectory are made anew
+NEEDS_METRIC = False
+
+reads = reads_nothing
 
 
 def draw(given: Given) -> Figure:

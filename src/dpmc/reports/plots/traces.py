@@ -27,7 +27,11 @@ from dpmc.studies.figures import FigureKeys
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
+NEEDS_METRIC = True
 PALEST = 0.6  # share of white in the smallest ε of a method, if it were the only one of infinitely many
+
+
+caption = lines.caption
 
 
 def applies(study: Study, how: FigureKeys) -> bool:

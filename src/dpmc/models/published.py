@@ -10,6 +10,7 @@ All arrays are float64; n rows, d parameters. Quantities that depend on the rows
 parameters, the spread of its draws) are computed by the models and passed in.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,11 +25,15 @@ CIRCLE_SEED = 742983
 START_SEED = 4236482  # chain i uses START_SEED + i
 BASELINE_SEED = 4623878
 
-#: Seed of the rows of each Gaussian: the thesis's (Section 5.1) and the DP-HMC paper's.
-GAUSSIAN_SEEDS = {"correlated-gauss": 46283648, "paper-gauss": 4627290}
+GAUSSIAN_SEED = 46283648  # the thesis's (Section 5.1)
+PAPER_GAUSSIAN_SEED = 4627290  # the DP-HMC paper's
 
 #: Seed of the reference draws of each family of models.
 REFERENCE_SEEDS = {"banana": 56437, "gaussian": 434927}
+
+
+Rows = Callable[[int], Floats]  #: n -> (n, columns)
+ExactDraws = Callable[[Any, int], list[Floats]]  #: posterior, number -> reference draws, then ten baselines
 
 
 def normals(key: Key) -> Any:
@@ -49,6 +54,23 @@ def circle_rows(n: int) -> Floats:
     """Return the thesis's circle rows (n, 1), r ~ N(3, 1) (Section 5.1); the thesis has 100,000."""
     # The first key of the split is not used.
     return threefry.normal(threefry.split(threefry.key(CIRCLE_SEED))[1], (n, 1)) + 3.0
+
+
+def of_banana(model: Any, theta: tuple[float, ...]) -> tuple[Rows, ExactDraws]:
+    """Return the rows and exact draws of a banana with these true parameters."""
+    return (
+        lambda n: model.simulate(normals(threefry.key(BANANA_SEED)), np.array(theta), n),
+        lambda its, size: [its.draws(normals(key), size) for key in posterior_keys("banana")],
+    )
+
+
+def of_gaussian(theta: tuple[float, ...], precision: Floats, seed: int) -> tuple[Rows, ExactDraws]:
+    """Return the rows, by their seed, and exact draws of a Gaussian with this mean and inverse covariance."""
+    draws = threefry.multivariate_normal
+    return (
+        lambda n: draws(threefry.key(seed), theta, np.linalg.inv(precision), n),
+        lambda its, size: [draws(k, its.mean(), its.covariance(), size) for k in posterior_keys("gaussian")],
+    )
 
 
 def posterior_keys(family: str) -> list[Key]:
