@@ -31,7 +31,9 @@ for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
         cell = (path.parent.name, path.stem, tried["epsilon"])
         rows.append((study.name, *cell, "", "tuning_mmd", tried["medians"]["mmd"]))
 table = pd.concat([read_metrics(metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})])
-ours = Table.of_study(study, table, read_table(budgets, ()))
+ours = Table.of_study(
+    study, table, read_table(budgets, ("model", "method", "epsilon", "accountant", "allowed"))
+)
 verdicts = claims.judge(study, ours, Table.published(study, published))
 claims.write(verdicts, output)
 for claim in verdicts["claims"]:
