@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dpmc.cli.given import write_table
 from dpmc.privacy import accountants
 from dpmc.privacy.events import SubsampledGaussianRelease, repeat
 from dpmc.reports.tables import budgets
-from dpmc.studies import MissingSettings, load_study
+from dpmc.studies import MissingSettings, Study, study_of
 
 N, DELTA = 100_000, 1e-6
 SD = {"proposal_sd": [0.01, 0.01]}
@@ -23,7 +24,7 @@ HYPERPARAMETERS = {
 STUDY = """
 title: made up
 epsilon_kind: total
-delta: 1e-6
+delta: 1.0e-6
 seeds: 2
 chains: 2
 tuning: {mode: none}
@@ -39,11 +40,8 @@ figures: []
 
 
 @pytest.fixture
-def study(tmp_path: Path):
-    path = tmp_path / "studies" / "made-up.yaml"
-    path.parent.mkdir()
-    path.write_text(STUDY)
-    return load_study(path)
+def study() -> Study:
+    return study_of(yaml.safe_load(STUDY), Path("none/made-up.yaml"))
 
 
 def table(study) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:

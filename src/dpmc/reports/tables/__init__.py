@@ -101,11 +101,10 @@ def _iterations(study: Study, results: Path) -> Rows:
     budgets = read_table(results / study.name / "budgets.csv", COLUMNS, "a table of budgets")
     for row in budgets.to_dict("records"):
         if row["model"] in study.models and row["method"] in study.methods:
-            name, most, run = row["accountant"], row["allowed"], row["iterations"]
-            if most != "inf":
-                yield row["model"], row["method"], name, row["epsilon"], most, run if row["chosen"] else ""
-            elif row["chosen"]:  # without a budget: one row, of no accountant
-                yield row["model"], row["method"], "", row["epsilon"], "", run
+            run = row["iterations"] if row["chosen"] else ""
+            name, most = (row["accountant"], row["allowed"]) if row["allowed"] != "inf" else ("", "")
+            if name or run:  # without a budget: one row, of no accountant
+                yield row["model"], row["method"], name, row["epsilon"], most, run
 
 
 def _run_times(study: Study, results: Path) -> Rows:

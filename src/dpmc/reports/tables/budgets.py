@@ -14,10 +14,7 @@ from dpmc.studies import Hyperparameters, Study
 #: accountant: one that is meant for the releases, and that of the study, whose row says `yes` in `chosen`; of
 #: exact releases the study's alone. iterations: of each chain. allowed: those that the budget allows by this
 #: accountant, or inf. epsilon_spent: by one run, according to it.
-COLUMNS = (
-    *("study", "model", "method", "epsilon", "delta", "iterations"),
-    *("accountant", "chosen", "allowed", "epsilon_spent"),
-)
+COLUMNS = (*"study model method epsilon delta iterations accountant chosen allowed epsilon_spent".split(),)
 
 
 def rows(
