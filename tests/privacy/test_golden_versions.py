@@ -40,7 +40,7 @@ def difference(accountant: Accountant) -> str:
     """Return the fault of an accountant's results; "" if they are the golden ones of its version."""
     golden = json.loads(GOLDEN.read_text()).get(accountant.name)
     if golden is None or accountant.version != golden["version"]:
-        return "golden numbers are missing, or of another version: write them with `python tests/privacy/test_golden_versions.py`"
+        return "missing, or of another version: python tests/privacy/test_golden_versions.py writes them"
     found = numbers(accountant)
     same = found.keys() == golden["numbers"].keys() and all(
         np.allclose(found[name], golden["numbers"][name], rtol=1e-6) for name in found
