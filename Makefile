@@ -115,10 +115,10 @@ clean: ## remove .venv, report.html and the tools' caches; data, chains and figu
 
 # Python 3.14 is kept out by Snakemake's dependency immutables, which has no wheel for it yet.
 $(ENVIRONMENT):
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
 	    echo "make: $(PYTHON) is not Python 3.11, 3.12 or 3.13; name one that is: make PYTHON=python3.12 ..." >&2; \
 	    exit 1; }
-	$(PYTHON) -m venv --clear .venv
+	"$(PYTHON)" -m venv --clear .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	    --no-compile $(WHEELS) --requirement requirements.lock
 	@touch $@

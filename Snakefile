@@ -63,4 +63,4 @@ for study in STUDIES:
 
 # Fill numba's cache in one process, so that dozens of jobs do not compile the same kernels at once.
 onstart:
-    shell("{sys.executable} -m dpmc.sampling")
+    shell("{sys.executable:q} -m dpmc.sampling")

@@ -48,7 +48,8 @@ def main() -> NoReturn:
     except (DpmcError, yaml.YAMLError) as error:
         refuse(USAGE, " ".join(str(error).split()))
     check_partitions(profile)
-    lock = take_lock(" ".join(options.studies))
+    lock, named = take_lock(), " ".join(options.studies)
+    note_holder(lock, named, os.getpid())
     clear_stale_lock()
 
     planned = any(argument in ("-n", "--dry-run", "--dryrun") for argument in for_snakemake)
@@ -64,8 +65,8 @@ def main() -> NoReturn:
 
     # One source may fail and another be there. A failure leaves a marker, which `missing` reads.
     if wanted := images_to_fetch(studies):
-        run_to_end([*command, "--keep-going", "--", *wanted], lock)
-    status = run_to_end([*command, "--", *targets], lock)
+        run_to_end([*command, "--keep-going", "--", *wanted], lock, named)
+    status = run_to_end([*command, "--", *targets], lock, named)
     specs = [(study.name, spec) for study in studies for spec in study.models.values()]
     left_out = [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
     for line in left_out:
@@ -144,9 +145,11 @@ def images_to_fetch(studies: list[Study]) -> list[str]:
     return sorted(str(mark) for mark in needed if not mark.exists())
 
 
-def run_to_end(command: list[str], lock: int) -> int:
+def run_to_end(command: list[str], lock: int, studies: str) -> int:
     """Run Snakemake, passing it the lock and our signals, and return its exit status."""
     process = subprocess.Popen(command, pass_fds=[lock])
+    # Snakemake holds the lock even if this process is killed, and to stop it ends both.
+    note_holder(lock, studies, process.pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to Snakemake as well
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     return process.wait()
@@ -203,7 +206,7 @@ def check_partitions(profile: dict[str, Any]) -> None:
         refuse(1, f"runtime: jobs ask for {minutes[0]} minutes, {which}; {more}")
 
 
-def take_lock(studies: str) -> int:
+def take_lock() -> int:
     """Take the folder's lock, which is held until this process ends; return its file descriptor."""
     try:
         LOCK.parent.mkdir(exist_ok=True)
@@ -217,11 +220,15 @@ def take_lock(studies: str) -> int:
         refuse(1, f"another run is at work in this folder: {holder}; wait for it or stop it")
     except OSError as error:
         refuse(1, f"cannot lock {LOCK} ({error.strerror}); does this file system support flock?")
-    note = f"{studies}, process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%F %H:%M')}\n"
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, note.encode(), 0)
     os.set_inheritable(lock, True)  # through exec; never closed on purpose
     return lock
+
+
+def note_holder(lock: int, studies: str, process: int) -> None:
+    """Write who has the lock into its file, for the message of a run that is refused."""
+    note = f"{studies}, process {process} on {socket.gethostname()}, since {time.strftime('%F %H:%M')}\n"
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, note.encode(), 0)
 
 
 def clear_stale_lock() -> None:

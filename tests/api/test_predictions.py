@@ -84,9 +84,9 @@ def test_predictions_need_chains_of_the_model_and_every_predictor() -> None:
         dpmc.DpmcError, match=r"predict: the chains have parameters \['intercept', 'age', 'bmi'"
     ):
         dpmc.LinearRegression("y", ["age"]).predict(rows[:, :2], tree)
-    with pytest.raises(dpmc.DpmcError, match="has no column 'bmi'; the predictors are age, bmi"):
+    with pytest.raises(dpmc.DpmcError, match="has no column 'bmi'; it has age"):
         model.predict(pandas.DataFrame({"age": [1.0]}), tree)
-    with pytest.raises(dpmc.DpmcError, match="row 1, column age: is missing or infinite"):
+    with pytest.raises(dpmc.DpmcError, match="row 1, column age: is NaN or infinite"):
         model.predict({"age": [1.0, None], "bmi": [1.0, 2.0]}, tree)
     with pytest.raises(dpmc.DpmcError, match=r"rows: shape \(2, 5\) must be \(n, 2\)"):
         model.design(np.zeros((2, 5)))
@@ -198,8 +198,8 @@ def test_what_a_regression_prints_makes_it_again(model: Any) -> None:
 @pytest.mark.parametrize("kind", MAKERS)
 def test_help_lists_every_parameter(kind: str) -> None:
     text = pydoc.plain(pydoc.render_doc(MAKERS[kind]))
-    for name in inspect.signature(dpmc.GeneralizedLinearModel).parameters:
-        assert f" |  {name}\n" in text
+    for name, parameter in inspect.signature(dpmc.GeneralizedLinearModel).parameters.items():
+        assert f" |  {name}\n" in text or parameter.kind is parameter.VAR_KEYWORD
     assert CATEGORIES.centres == {"age": 45.0} and CATEGORIES.scales == {"age": 15.0}
     assert dict(CATEGORIES.coding.fills) == {"age": 45.0, "region": "east"}
 
@@ -217,7 +217,8 @@ def test_xarray_tables_have_levels_too() -> None:
 
 def test_predict_warns_of_rows_that_the_norm_shortens(caplog: pytest.LogCaptureFixture) -> None:
     model = dpmc.LogisticRegression("y", ["a"], norm=1.0)
-    tree = with_draws(model, simulated(model, 100), np.array([[0.0, 1.0]] * 40))
+    draws = np.array([[0.0, 1.0]] * 40) + 1e-3 * np.arange(40)[:, None]
+    tree = with_draws(model, simulated(model, 100), draws)
     new = pandas.DataFrame({"a": [0.5, 1.0, 3.0, -2.0]})
     found = model.predict(new, tree).posterior_predictive.y_mean.values[0, 0]
     assert found[1] == found[2], "shortened to the norm"
@@ -227,3 +228,85 @@ def test_predict_warns_of_rows_that_the_norm_shortens(caplog: pytest.LogCaptureF
     caplog.clear()
     model.predict(new[:2], tree)
     assert not caplog.records
+
+
+def test_predict_warns_of_a_chain_that_never_moved(caplog: pytest.LogCaptureFixture) -> None:
+    for tempering in (None, 20):
+        model = dpmc.LinearRegression("y", ["a"], tempering=tempering)
+        draws = np.random.default_rng(1).normal(size=(40, 2)) * [1.0, 0.0]
+        caplog.clear()
+        model.predict(np.zeros((1, 1)), with_draws(model, simulated(model, 100), draws))
+        assert [record.getMessage() for record in caplog.records] == [
+            "predict: a: never moved in the second half of the chain"
+        ]
+
+
+def test_predict_takes_a_file_one_chain_and_joined_runs(tmp_path: Path) -> None:
+    model = dpmc.LinearRegression("y", ["a"], tempering=20)
+    rows, new = simulated(model, 100), np.array([[0.5]])
+    options: Any = {"epsilon": "inf", "iterations": 40, "progress": False}
+    setting = {"hyperparameters": {"proposal_sd": 0.3}}
+    runs = [dpmc.sample(model, rows, "rwmh", seed=seed, **options, **setting) for seed in range(2)]
+    runs[0].to_netcdf(tmp_path / "chain.nc")
+    wanted = model.predict(new, runs[0]).posterior_predictive
+    for same in (str(tmp_path / "chain.nc"), tmp_path / "chain.nc", runs[0].isel(chain=0)):
+        found = model.predict(new, same).posterior_predictive
+        assert (found.y.values == wanted.y.values).all() and found.y.dims == ("chain", "draw", "row")
+        assert dpmc.summary(same).equals(dpmc.summary(runs[0]))
+    together = xarray.concat(runs, dim="chain", combine_attrs="drop_conflicts")
+    assert model.predict(new, together).posterior_predictive.sizes["chain"] == 2
+    pandas.testing.assert_frame_equal(dpmc.summary(together), dpmc.summary(*runs))
+
+
+def test_what_predict_cannot_use_is_refused_in_one_line(tmp_path: Path) -> None:
+    model = dpmc.LinearRegression("y", ["a"], tempering=20)
+    rows, new = simulated(model, 100), np.array([[0.5]])
+    tree = with_draws(model, rows, np.random.default_rng(1).normal(size=(40, 2)))
+    posterior = tree.posterior.to_dataset()
+    bare = xarray.DataTree.from_dict({"/posterior": xarray.concat([posterior, posterior], "chain")})
+    for run, words in {
+        "nowhere.nc": "nowhere.nc: no such file",
+        None: "'NoneType' must be a chain file, a release, or a result",
+    }.items():
+        with pytest.raises(dpmc.DpmcError, match=words):
+            model.predict(new, run)  # type: ignore[arg-type]
+    for made, words in (
+        (bare, "no attribute 'ledger', .*; runs that were joined need the `attrs` of one of them"),
+        (tree.isel(draw=0), "no posterior/theta of chains, draws and parameters"),
+        (tree.isel(draw=slice(37, None)), "3 kept draws per chain, needs at least 4"),
+    ):
+        for function in (lambda run: model.predict(new, run), dpmc.summary):
+            with pytest.raises(dpmc.DpmcError, match=words):
+                function(made)
+    with pytest.raises(dpmc.DpmcError, match="predict: seed: -1 must be a whole number"):
+        model.predict(new, tree, seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (np.array([[45.0, 0.0], [np.nan, 1.0]]), "rows: ndarray: row 1, column age: is missing or infinite"),
+        (np.array([[-np.inf, 0.0]]), "rows: ndarray: row 0, column age: is missing or infinite"),
+        (np.array([[1.0, np.inf, 0.0]]), "rows: ndarray: row 0, column age: is missing or infinite"),
+        (
+            np.array([[45.0, 3.0]]),
+            "predictor region: 3 in row 0 must be the place of a level of region, 0 to 2",
+        ),
+        (np.array([["45", "0"]]), "rows: ndarray: <U2 must be numbers"),
+        (pandas.DataFrame({"age": [np.inf], "region": "north"}), "row 0, column age: is missing or infinite"),
+        ("age region", "rows: str: must be an array, or a table in memory with columns age, region"),
+        (45.0, "rows: float: must be an array, or a table"),
+    ],
+)
+def test_new_rows_are_refused_alike_in_arrays_and_tables(rows: Any, words: str) -> None:
+    model = dpmc.LinearRegression("y", {"age": (45.0, 15.0)}, levels=REGION)
+    draws = np.random.default_rng(1).normal(size=(40, 4))
+    with pytest.raises(dpmc.DpmcError, match=words):
+        model.predict(rows, with_draws(model, simulated(model, 100), draws))
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_argument_that_no_regression_has_is_refused_with_those_there_are(kind: str) -> None:
+    who = MAKERS[kind].__name__
+    with pytest.raises(dpmc.DpmcError, match=f"{who}: offset: is not an argument .* predictors, .*, fills$"):
+        MAKERS[kind]("y", ["x"], offset="exposure")

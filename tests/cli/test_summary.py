@@ -2,17 +2,22 @@
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import dpmc
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
-from dpmc.metrics import summary
+from dpmc.metrics import parameters, summary
 from dpmc.privacy import accountants
+from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +45,12 @@ class Nothing(Normal):
 class Hills(Normal):
     """Two modes so far apart that no chain goes from one to the other; starts lie between."""
     likelihood = staticmethod(lambda theta, rows: -((theta[0] ** 2 - 1.0) ** 2) + 0.0 * rows[:, 0])
+
+
+class Beyond(Normal):
+    """A prior that is 0 around 0, where chains start, but for the start points below 0.1."""
+    def log_prior(self, theta):
+        return np.where(theta[..., 0] > 0.1, -np.inf, 0.0)
 '''
 GOOD = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.15}
 
@@ -251,3 +262,134 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
     late = read_chain("sum.nc").draws[0, 2000:]
     # Rows were drawn with a level of 1.1 and a slope of 0.4.
     assert (np.abs(late.mean(axis=0) - [1.1, 0.4]) < 4.0 * late.std(axis=0)).all()
+
+
+LINE = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], tempering=20)
+PLAIN = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0])
+PEOPLE = LINE.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), 60)
+WALK = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}
+
+
+def release(output, method="dp-penalty", hyperparameters=WALK, model=LINE, ledger="people.ledger", **more):
+    """Make a small release in the current folder, with a ledger."""
+    if not Path(ledger).exists():
+        DataLedger.create(Path(ledger), 1e6, 0.5, ledger)
+    given = {"epsilon": 4, "delta": 1e-3, "iterations": 12, "progress": False, **more}
+    return dpmc.release(
+        model, PEOPLE, method, ledger=ledger, hyperparameters=hyperparameters, output=output, **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "hyperparameters"),
+    [
+        ("dp-penalty", LINE, WALK),
+        ("dp-sgld", LINE, {"batch_size": 6, "clip": 5.0, "step_size": 1e-3}),
+        ("noisy-statistics", PLAIN, {"clip": 4.0}),
+    ],
+)
+def test_a_release_is_summarised(folder, capsys, method, model, hyperparameters):
+    """What it took from the ledger, acceptance if there is a test, no clipping, and the parameters."""
+    tree = release("release.nc", method, hyperparameters, model)
+    capsys.readouterr()
+    assert main(["summary", "release.nc", "--level", "0.8"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    [row] = table_of(said[:3])
+    assert {key: row[key] for key in ("epsilon", "spent", "chains", "iterations")} == {
+        **{"epsilon": "4", "spent": "4", "chains": "1", "iterations": "12"}
+    }
+    rate = f"{tree.sample_stats.attrs['accepted_total'][0] / 12:.1%}"
+    assert row.get("accepted") == (None if method == "dp-sgld" else rate)
+    assert not any("clipped" in line for line in said)
+    assert said[-4:] == parameters.lines(dpmc.summary("release.nc", level=0.8))
+
+
+def test_releases_of_one_ledger_are_joined_and_others_are_not(folder, capsys, refused):
+    """Of another length too, as after a kill; a lab chain of the same name stands alone."""
+    for name, more in {"a": {}, "b": {"iterations": 11}, "other": {"ledger": "others.ledger"}}.items():
+        release(f"{name}.nc", **more)
+    lab = {"epsilon": 4, "delta": 1e-3, "hyperparameters": WALK, "progress": False, "iterations": 12}
+    dpmc.sample(LINE, PEOPLE, **lab).to_netcdf("lab.nc")
+    capsys.readouterr()
+    assert main(["summary", "a.nc", "b.nc", "lab.nc"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    rows = [line.split()[:3] for line in said if re.match(r"  4  ", line)]
+    assert [row[2] for row in rows] == ["2", "1"]
+    assert "summary: ledger of the rows must be the same in all runs" in refused(
+        "summary", "a.nc", "other.nc"
+    )
+
+
+def test_a_parameter_that_never_moved_is_warned_of(own, capfd):
+    lines = said(capfd, f"{own}:Normal", proposal_sd=1e6)
+    assert any("theta[0]: never moved in the second half of the chain" in line for line in lines), lines
+    chain = read_chain("c0.nc")
+    moving = np.random.default_rng(1).normal(size=(2, *chain.draws.shape[1:]))
+    moving[1] = moving[1, :1]
+    both = dataclasses.replace(chain, draws=moving, attrs={**chain.attrs, "chains": 2})
+    assert any("1 of 2 chains" in line for line in summary.lines([([both], [])]))
+
+
+def test_a_start_without_prior_is_refused_before_anything_is_spent(own, refused):
+    """By the shell; the first run is possible, the second is not."""
+    Path("own.yaml").write_text(json.dumps(GOOD))
+    run = (
+        "--model",
+        f"{own}:Beyond",
+        "--method",
+        "dp-penalty",
+        "--epsilon",
+        "4",
+        "--seed",
+        "0",
+        "1",
+        "2",
+        "3",
+    )
+    files = ("--data", "rows.csv", "--hyperparameters", "own.yaml", "--output", "c{seed}.nc", "--quiet")
+    starts = dpmc.sample(f"{own}:Normal", "rows.csv", epsilon=4, hyperparameters=GOOD, seed=2, progress=False)
+    assert float(starts.constant_data.theta_0[0, 0]) > 0.1
+    line = refused("sample", *run, *files)
+    assert re.search(r"start: start point 2, \[0\.\d+\]: log_prior is -inf, must be finite", line)
+    assert not list(Path().glob("*c?.nc*"))
+
+
+def test_names_are_printed_where_the_terminal_lacks_their_letters(folder):
+    """Of parameters and of a file that is missing."""
+    model = dpmc.LinearRegression("y", ["âge"])
+    rows = model.simulate(np.random.default_rng(1), np.zeros(2), 200)
+    options = {"epsilon": "inf", "iterations": 40, "hyperparameters": {"proposal_sd": 0.1}, "progress": False}
+    dpmc.sample(model, rows, "rwmh", **options).to_netcdf("âge.nc")
+    for arguments, status, words in (
+        (("summary", "âge.nc"), 0, r"\xe2ge "),
+        (("sample", "--help"), 0, "usage: dpmc sample"),
+        (("summary", "né.nc"), 2, r"n\xe9.nc: no such file"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "dpmc", *arguments],
+            check=False,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == status and words in done.stdout + done.stderr, done.stderr
+
+
+def test_clipped_summaries_are_counted_and_warned_of(caplog):
+    """Columns as they are, whose model has no centres: then no interval is right."""
+    years = np.random.default_rng(1).integers(2015, 2025, 500)
+    rows = np.column_stack([np.zeros(500), years])
+    for model, share in (
+        (dpmc.LinearRegression("y", ["year"]), "100.0%"),
+        (dpmc.LinearRegression("y", {"year": (2020.0, 3.0)}), "0.0%"),
+    ):
+        caplog.clear()
+        options = {"epsilon": 2, "hyperparameters": {"clip": 8.0}, "iterations": 100, "chains": 2}
+        tree = dpmc.sample(model, rows, "noisy-statistics", **options)
+        err = [record.getMessage() for record in caplog.records]
+        [row] = table_of(err)
+        assert row["summaries clipped*"] == share and "  * private, not to be released" in err
+        total = tree.private_diagnostics.attrs["gradient_clipped_total"].tolist()
+        assert total == [500 * (share == "100.0%")] * 2
+        found = [line for line in err if "all summaries are clipped (private)" in line]
+        assert len(found) == (share == "100.0%")

@@ -18,20 +18,22 @@ from dpmc.privacy.ledger import Budget, ReleaseLedger
 CHAINS, THIN, ITERATIONS, DIMENSION = 2, 2, 7, 3
 
 
+HYPERPARAMETERS = {"clip": 1.0, "proposal_sd": 0.1, "tau": 10.0}
 START = np.zeros((CHAINS, DIMENSION))
 
 
 def entry(ledger: Path, **about: Any) -> dict[str, Any]:
     """Take an entry from a ledger, which is created if it is missing; keywords replace facts."""
     made = DataLedger.open(ledger) if ledger.exists() else DataLedger.create(ledger, 3.0, 1e-5)
-    facts = {"method": "dp-penalty", "model": "Own", "model_values": "5e1f", "hyperparameters": {"tau": 1}}
+    facts = {"method": "dp-penalty", "model": "Own", "model_values": "5e1f" * 16}
+    facts |= {"hyperparameters": HYPERPARAMETERS}
     facts |= {
         "accountant": "tight",
         "n": 100,
         "columns": 2,
         "temperature": 0.5,
         "chains": CHAINS,
-        "run": "4a",
+        "run": "4a" * 16,
     }
     facts |= {"thin": THIN, "iterations": None, "start": hashlib.sha256(START.tobytes()).hexdigest()}
     return made.take(0.5, 1e-6, {**facts, **about})
@@ -60,7 +62,7 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
     root |= {"dpmc_version": "0.1.0", "opendp_version": "0.16.0", "schema": 2, "epsilon": "0.5"}
     root |= {"delta": 1e-6, "temperature": 0.5, "n": 100, "dimension": DIMENSION, "chains": CHAINS}
     root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": 1, "description": "Own()"}
-    root |= {"hyperparameters": '{"tau": 1}', "data_ledger": json.dumps(taken, sort_keys=True)}
+    root |= {"hyperparameters": json.dumps(HYPERPARAMETERS), "data_ledger": json.dumps(taken, sort_keys=True)}
     root |= {"ledger": json.dumps(run_ledger().to_json())}
     library = {"inference_library": "dpmc", "inference_library_version": "0.1.0"}
     chain, draw = np.arange(CHAINS), THIN * np.arange(1, k + 1)

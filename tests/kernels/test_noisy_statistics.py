@@ -284,7 +284,7 @@ def rank_p(model: Any, n: int, algorithm: NoisyStatistics, sets: int) -> float:
     totals = []
     for truth in theta:
         evaluator = evaluators.build(model, model.simulate(generator, truth, n))
-        totals.append(evaluator.summary_sum(np.zeros(model.summary_count), algorithm.clip))
+        totals.append(evaluator.summary_sum(np.zeros(model.summary_count), algorithm.clip)[0])
     sd = 2.0 * algorithm.clip * algorithm.noise_multiplier
     noisy = np.array(totals) + sd * generator.standard_normal((sets, model.summary_count))
     path = run(algorithm, model, Sums(noisy, n), theta.copy(), 20 * 20)

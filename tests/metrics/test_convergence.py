@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpmc.common.draws import diagnostics
 from dpmc.metrics.cell import convergence
 
 
@@ -34,3 +35,12 @@ def test_one_chain_is_compared_half_with_half() -> None:
 def test_draws_without_diagnostics_are_refused(draws: np.ndarray, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         convergence(draws)
+
+
+def test_equal_draws_are_worth_none() -> None:
+    """Of a parameter that no chain moved; arviz-stats gives as many as there are draws, and an error of 0."""
+    draws = np.random.default_rng(1).normal(size=(2, 50, 2))
+    draws[..., 1] = [[1.0], [2.0]]
+    found = diagnostics(draws)
+    assert np.isnan([found.ess[1], found.mcse[1]]).all() and not np.isfinite(found.rhat[1])
+    assert np.isfinite([values[0] for values in found]).all()

@@ -118,10 +118,57 @@ def test_what_cannot_be_summarised_is_refused() -> None:
         ([sampled(), other], 0.9, "summary: n must be the same in all runs, is 2000, 1000"),
         ([], 0.9, "summary: needs runs"),
         ([other], 1.0, "a level between 0 and 1, not 1"),
+        ([other], None, "summary: level: None is not a number"),
+        ([other], True, "summary: level: True is not a number"),
         ([sampled(iterations=5)], 0.9, "summary: 3 kept draws per chain, needs at least 4"),
     ):
         with pytest.raises(dpmc.DpmcError, match=words):
             dpmc.summary(*runs, level=level)
+
+
+def test_runs_of_other_parameters_are_not_joined() -> None:
+    """Models of one class, rows of one size: only the names of the parameters differ."""
+    options: Any = {"epsilon": 4, "hyperparameters": SETTING, "progress": False}
+    others = [dpmc.LinearRegression("y", names, tempering=TEMPERING) for names in (["x"], ["z"], ["x", "z"])]
+    trees = [
+        dpmc.sample(model, model.simulate(np.random.default_rng(1), model.true_theta, N), **options)
+        for model in others
+    ]
+    for pair in (trees[:2], trees[1:]):
+        with pytest.raises(dpmc.DpmcError, match="parameters must be the same in all runs, is .*intercept"):
+            dpmc.summary(*pair)
+
+
+def test_a_level_may_be_text(exact: Any) -> None:
+    assert dpmc.summary(exact, level="0.9").equals(dpmc.summary(exact, level=0.9))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.05])
+@pytest.mark.parametrize(
+    ("still", "words"),
+    [
+        (([0, 1], [0, 1]), "intercept, x: never moved in the second half of 2 of 2 chains"),
+        (([0, 1], [1]), "x: never moved in the second half of 2 of 2 chains"),
+        (([1], [0, 1]), "intercept, x: never moved in the second half of 1 of 2 chains"),
+    ],
+)
+def test_a_parameter_that_a_chain_never_moved_has_no_interval(
+    temperature: float, still: Any, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Still chains stand at different places, as chains from different starts do."""
+    draws = np.random.default_rng(1).normal(size=(2, 200, 2))
+    chains, parameters = still
+    for chain in chains:
+        draws[chain, :, parameters] = 0.1 * chain
+    tree = with_draws(draws, temperature=temperature)
+    caplog.clear()
+    table = dpmc.summary(tree)
+    assert [record.getMessage() for record in caplog.records] == [f"summary: {words}"]
+    known = table.drop(columns=["mean", "sd_draws"]).notna().all(axis=1).to_numpy()
+    unknown = table.drop(columns=["mean", "sd_draws"]).isna().all(axis=1).to_numpy()
+    assert (unknown == np.isin([0, 1], parameters)).all() and (known == ~unknown).all()
+    assert table[["mean", "sd_draws"]].notna().all(axis=None)
+    assert "NaN where a chain never moved" in table.attrs["interval"]
 
 
 def test_a_tempered_chain_says_so_where_arviz_shows_it() -> None:

@@ -1,22 +1,26 @@
 """The ledger of a data set: sums within the totals, and no entry lost, changed or exchanged unnoticed."""
 
 import json
+import math
 import multiprocessing
 import os
 import resource
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import not_above_text
 from dpmc.privacy import data_ledger
-from dpmc.privacy.data_ledger import DataLedger, is_entry
+from dpmc.privacy.data_ledger import DataLedger, require_entry
 from dpmc.privacy.ledger import BudgetExceeded
 
 KILLS = Path(__file__).with_name("ledger_kills.py")
@@ -46,8 +50,11 @@ def test_what_was_taken_is_read_again(ledger: DataLedger) -> None:
     assert [entry["number"] for entry in again.entries] == [1, 2, 3]
     assert len({entry["id"] for entry in again.entries}) == 3
     assert again.spent[0] == 1.75 and again.left[0] == 1.25
-    assert all(is_entry(entry) for entry in again.entries)
-    assert not is_entry({**again.entries[0], "epsilon": 0.5}) and not is_entry({})
+    for entry in again.entries:
+        require_entry(entry)
+    for wrong in ({**again.entries[0], "epsilon": 0.5}, {}, []):
+        with pytest.raises(ValueError, match="is not an entry of a ledger"):
+            require_entry(wrong)
     ledger.verify()
 
 
@@ -61,32 +68,111 @@ def test_exact_sums_never_exceed_the_totals(
     tmp_path_factory: pytest.TempPathFactory, shares: list[tuple[float, float]], total: float
 ) -> None:
     made = DataLedger.create(tmp_path_factory.mktemp("ledger") / "x", total, 1e-6)
-    taken = [Fraction(), Fraction()]
+    taken, wholes = [Fraction(), Fraction()], [Fraction(repr(total)), Fraction("1e-6")]
     for share in shares:
-        wanted = [a + Fraction(b) for a, b in zip(taken, share, strict=True)]
+        wanted = [a + Fraction(repr(b)) for a, b in zip(taken, share, strict=True)]
         before = made.path.read_bytes()
         try:
             made.take(*share, {})
         except BudgetExceeded:
-            assert wanted[0] > Fraction(total) or wanted[1] > Fraction(1e-6)
+            assert wanted[0] > wholes[0] or wanted[1] > wholes[1]
             assert made.path.read_bytes() == before
         else:
             taken = wanted
-            assert wanted[0] <= Fraction(total) and wanted[1] <= Fraction(1e-6)
-    for exact, spent, left, whole in zip(taken, made.spent, made.left, (total, 1e-6), strict=True):
-        assert exact <= Fraction(spent) <= Fraction(whole)
-        assert Fraction(left) + exact <= Fraction(whole)
+            assert wanted[0] <= wholes[0] and wanted[1] <= wholes[1]
+    for exact, spent, left, whole in zip(taken, made.spent, made.left, wholes, strict=True):
+        assert exact <= Fraction(repr(spent)) <= whole
+        assert Fraction(repr(left)) + exact <= whole
 
 
 def test_what_is_left_can_be_taken_and_nothing_after_it(tmp_path: Path) -> None:
     made = DataLedger.create(tmp_path / "x", 0.3, 0.5)
     made.take(0.1, 0.1, {})
-    made.take(0.1, 0.1, {})
-    with pytest.raises(BudgetExceeded, match="only epsilon 0.0999999"):
-        made.take(0.1, 0.1, {})  # three doubles 0.1 are more than the double 0.3
+    made.take(0.1 + 1e-16, 0.1, {})
+    with pytest.raises(BudgetExceeded, match=r"only epsilon 0\.0999999"):
+        made.take(0.1, 0.1, {})
     made.take(made.left[0], 0.1, {})
     with pytest.raises(BudgetExceeded):
         made.take(1e-15, 0.1, {})
+
+
+def test_ten_entries_of_a_tenth_fit_and_messages_have_clean_decimals(tmp_path: Path) -> None:
+    """As decimal numbers; the tenth double 0.1 would exceed the double 1 by 5.6e-17."""
+    made = DataLedger.create(tmp_path / "x", 1.0, 1e-6)
+    for _ in range(8):
+        made.take(0.1, 1e-7, {})
+    assert made.left == (0.2, 2e-7) and made.spent == (0.8, 8e-7)
+    with pytest.raises(BudgetExceeded, match=r"only epsilon 0\.2, delta 2e-07 left of the data set's total$"):
+        made.take(0.3, 1e-7, {})
+    made.take(0.1, 1e-7, {})
+    made.take(0.1, 1e-7, {})
+    assert DataLedger.open(made.path).left == (0.0, 0.0)
+    with pytest.raises(BudgetExceeded):
+        made.take(5e-324, 5e-324, {})
+
+
+@given(st.floats(5e-324, 1e300))
+def test_a_run_keeps_to_the_largest_double_that_is_not_above_the_text(number: float) -> None:
+    """So what is (b, δ)-DP for the double b is so for the decimal ε that counts in the ledger."""
+    text, below = Fraction(repr(number)), not_above_text(number)
+    assert Fraction(below) <= text < Fraction(math.nextafter(below, math.inf)) or below == number
+    assert Fraction(not_above_text(0.1)) < Fraction("0.1") < Fraction(0.1)
+
+
+def test_a_delta_that_is_spent_before_epsilon_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The default of a release is 0.1/n, for a thousand rows half of this total."""
+    made = DataLedger.create(tmp_path / "x", 10.0, 2e-4)
+    made.take(1.0, 2e-5, {})
+    assert not caplog.records  # the same share of both
+    made.take(1.0, 1e-4, {})
+    (warned,) = caplog.records
+    assert "delta 0.0001 can be taken 1 times from what is left, epsilon 1.0 9 times" in warned.message
+    assert "with delta 2e-05 both last" in warned.message
+    with pytest.raises(
+        BudgetExceeded, match=r"left of the data set's total; a delta of at most 8e-05 would fit"
+    ):
+        made.take(1.0, 1e-4, {})
+    with pytest.raises(BudgetExceeded, match="total$"):  # no delta would help
+        made.take(9.0, 1e-4, {})
+
+
+ODD = (10**400, 10**5000, True, None, "1", [], 1j, -1, 0, math.nan, math.inf, {})
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_an_odd_number_is_an_error_of_one_line_everywhere(ledger: DataLedger, odd: Any) -> None:
+    before = ledger.path.read_bytes()
+    for share in ((odd, 1e-8), (0.1, odd)):
+        with pytest.raises(DpmcError, match="epsilon|delta"):
+            ledger.take(*share, {})
+        with pytest.raises(DpmcError, match="epsilon|delta"):
+            DataLedger.create(ledger.path.with_name("new"), *share)
+    assert ledger.path.read_bytes() == before
+    with suppress(TypeError, ValueError):  # of `json`, which has no such number
+        for line, key in [
+            (0, "epsilon"),
+            (0, "delta"),
+            (3, "epsilon"),
+            (3, "delta"),
+            (3, "number"),
+            (3, "id"),
+        ]:
+            text = lines(ledger)
+            record = {k: v for k, v in json.loads(text[line]).items() if k != "hash"} | {key: odd}
+            rewrite(ledger, [*text[:line], data_ledger._line(data_ledger._sealed(record)), *text[line + 1 :]])
+            with pytest.raises(DpmcError, match=f"line {line + 1}: "):
+                DataLedger.open(ledger.path)
+            ledger.path.write_bytes(before)
+
+
+def test_whole_numbers_in_place_of_floats_are_not_what_dpmc_writes(ledger: DataLedger) -> None:
+    text = lines(ledger)
+    record = {k: v for k, v in json.loads(text[1]).items() if k != "hash"} | {"epsilon": 1}
+    rewrite(ledger, [text[0], data_ledger._line(data_ledger._sealed(record))])
+    with pytest.raises(DpmcError, match="line 2: epsilon: 1 is not what dpmc writes"):
+        DataLedger.open(ledger.path)
 
 
 @pytest.mark.parametrize(

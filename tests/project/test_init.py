@@ -54,6 +54,13 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
 
 
+def test_a_project_may_have_keys_of_its_own_but_no_misspelt_ones(project: Path) -> None:
+    """Its own rules may read them."""
+    assert "total" in snakemake(Path(), "--dry-run", "--quiet", "rules", "--config", "mine=1")
+    told = snakemake(Path(), "--dry-run", "--config", "stduy=regression", status=1).splitlines()
+    assert told[-1].startswith("dpmc: error: config: stduy: is unknown; did you mean study? ")
+
+
 MODEL = "line 8: models: regression: "
 
 

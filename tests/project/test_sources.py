@@ -3,6 +3,7 @@
 import ast
 import io
 import json
+import shutil
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,10 +166,11 @@ def made(tmp_path_factory) -> Path:
     dpmc("budgets", BUDGETS)
     circle = [str(file.relative_to(folder)) for file in folder.glob("results/smoke/chains/circle/*/*/*.nc")]
     dpmc("evaluate", METRICS, "--quiet", "--data", "circle.nc", "--chains", *sorted(circle))
+    shutil.copy(folder / METRICS, folder / "results/smoke/metrics.csv")  # for the table of run times
     return folder
 
 
-METRICS, BUDGETS = "results/smoke/metrics.csv", "results/smoke/budgets.csv"
+METRICS, BUDGETS = "results/smoke/some.csv", "results/smoke/budgets.csv"
 STUDY = ("--study", "smoke.yaml")
 CHAINS = [f"results/smoke/chains/circle/dp-penalty/eps-0.5/seed-{seed}.nc" for seed in (0, 1)]
 READING = ("--data", "circle.nc", "--chains", *CHAINS)

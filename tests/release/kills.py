@@ -96,7 +96,7 @@ def main() -> None:
         "killed": killed,
         "spare": spare,
         "entries": len(opened.entries),
-        "files": os.listdir(FOLDER),
+        "files": [name for name in os.listdir(FOLDER) if not name.endswith(".tmp")],  # of killed writers
     }
     result["answers"] = sum((FOLDER / "answers").read_bytes())
     if (FOLDER / "release.nc").exists():

@@ -149,7 +149,7 @@ def noise_p(draws: int = 3000) -> float:
     model = dpmc.LinearRegression("y", ["x"])
     lattice = lattice_of([GaussianRelease("sum", 1.2)], ROWS)
     words, centre = np.zeros((1, draws, 0), np.uint64), np.full(model.summary_count, 0.1)
-    exact = Evaluator(model, rows()).summary_sum(centre, 1.5) + ROWS * centre
+    exact = Evaluator(model, rows()).summary_sum(centre, 1.5)[0] + ROWS * centre
     evaluator, source = LatticeEvaluator(model, rows(), lattice), secure_noise.SecureNoise()
     found = np.array(
         [

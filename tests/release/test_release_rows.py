@@ -2,6 +2,7 @@
 
 import io
 from collections import UserList
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ class Odd:
 ENTRIES = [
     "x",
     b"x",
-    3 + 0j,
+    3 + 1j,
     np.timedelta64(1, "s"),
     np.datetime64("2020-01-01"),
     None,
@@ -126,3 +127,30 @@ def test_n_is_kept_if_it_is_given(tmp_path: Path, make: Any, ledger: Any) -> Non
         assert make(str(path), n=60).attrs["n"] == 60
     with pytest.raises(dpmc.DpmcError, match="n: "):
         make(n=0)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (pandas.DataFrame({"y": [0.0] * 60, "x": pandas.date_range("2020", periods=60)}), "holds no numbers"),
+        (pandas.DataFrame(np.zeros((60, 2)), columns=[["a", "a"], ["y", "x"]]), "has names of 2 levels"),
+        (np.zeros(60, [("x", float), ("y", float)]), "has columns with names"),
+    ],
+    ids=["dates", "levels", "records"],
+)
+def test_a_table_that_is_refused_spends_nothing(make: Any, ledger: Any, table: Any, words: str) -> None:
+    with pytest.raises(dpmc.DpmcError, match=words):
+        make(table)
+    assert len(ledger.entries) == 0
+
+
+def test_a_subclass_of_a_frame_is_released_by_name(make: Any) -> None:
+    """Positions would swap outcome and predictor, of which one is a decimal and one has no number at all."""
+
+    class Frame(pandas.DataFrame):
+        pass
+
+    table = Frame({"x": [Decimal(i) / 60 for i in range(60)], "y": ["x"] + [1.0] * 59})
+    assert make(table).attrs["n"] == 60
+    rows = read_release_rows(table, ["y", "x"])
+    assert rows[59].tolist() == [1.0, 59 / 60] and np.isnan(rows[0, 0]) and rows[0, 1] == 0.0

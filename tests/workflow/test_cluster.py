@@ -57,6 +57,8 @@ def test_cluster_jobs_request_the_resources_of_the_profile(folder):
     [
         (make_figures, ["--cores", "16"], "auto", {}, 4),
         (snakemake, ["--cores", "16", "--config", "job=method"], "auto", {}, 2),
+        (snakemake, ["--cores", "1", "--jobs", "200"], "auto", {}, 4),  # what a dry run on a cluster is given
+        (snakemake, ["--cores", "1", "--jobs", "15"], "auto", {}, 2),
         (make_figures, ["--cores", "1", "--config", "job=cell"], "chain", {}, 4),
         (snakemake, ["--cores", "1"], "auto", {"DPMC_JOB": "cell"}, 4),  # a job of a cluster
         (snakemake, ["--cores", "16"], "auto", {"DPMC_JOB": "method"}, 2),

@@ -15,7 +15,10 @@ import psutil
 import pytest
 import yaml
 
-from pipeline_copy import REDUCED, bits, copy_pipeline, make_figures, snakemake
+from dpmc.common.errors import DpmcError
+from dpmc.reports.whole import read as read_whole
+from dpmc.studies import load_study
+from pipeline_copy import REDUCED, SMALL, bits, copy_pipeline, make_figures, snakemake
 
 
 def project(folder: Path, changes: dict[str, Any] | None = None, **config: object) -> Path:
@@ -105,6 +108,37 @@ def test_a_second_run_has_nothing_to_do(whole):
     assert bits(folder) == before
 
 
+def test_deleted_chains_are_made_again_only_if_asked_for(whole, tmp_path):
+    folder = shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)  # as deep: rules have relative paths
+    sampled = r"^sample_reduced_circle +3$"
+    shutil.rmtree(folder / "results/reduced/chains")
+    assert "Nothing to be done" in snakemake(folder)
+    planned = snakemake(folder, "-n", "--quiet=rules", "--forcerun", "evaluate", "--", "reduced")
+    assert re.search(sampled, planned, re.M)
+    shutil.rmtree(folder / "results/reduced")
+    assert re.search(sampled, snakemake(folder, "-n", "--quiet=rules", "reduced"), re.M)
+
+
+def test_metrics_cut_at_the_end_of_a_line_are_refused(whole, tmp_path, monkeypatch):
+    folder = shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(folder)
+    study = load_study("config/studies/reduced.yaml")
+    for name in ("metrics.csv", "metrics/circle.csv"):
+        file = Path("results/reduced") / name
+        lines = file.read_text().splitlines(keepends=True)
+        assert len(read_whole(study, file)) == len(lines) - 1
+        for kept in range(1, len(lines)):
+            file.write_text("".join(lines[:kept]))
+            with pytest.raises(DpmcError, match="is missing, it may be cut off; rule "):
+                read_whole(study, file)
+        file.write_text("".join(lines[:-1] if name != "metrics.csv" else lines))
+    told = snakemake(folder, "--keep-going", "reduced", status=1)
+    words = "circle, exact sample 9: mean_error is missing, it may be cut off; rule evaluate makes it anew"
+    assert told.count(f"dpmc: error: {file}: {words}") == 2, "for the figure, and for the joint table"
+    file.unlink()
+    assert re.search(r"^evaluate +1$", snakemake(folder, "-n", "--quiet=rules", "reduced"), re.M)
+
+
 def test_a_changed_value_makes_the_chains_of_its_method_alone_anew(whole, tmp_path):
     folder = tmp_path / "changed"
     shutil.copytree(whole[0], folder)
@@ -116,6 +150,35 @@ def test_a_changed_value_makes_the_chains_of_its_method_alone_anew(whole, tmp_pa
     made = set(re.findall(r"results/reduced/(chains|tuning)/circle/([a-z-]+)", printed))
     assert made == {("chains", "dp-penalty"), ("tuning", "dp-penalty")}
     assert "Nothing to be done" in snakemake(folder, "results/reduced/metrics/circle.csv")
+
+
+RULES = ("budgets", "data", "figure", "page", "readable_table", "table")
+
+
+def test_tables_figures_and_the_page_follow_the_study_and_its_hyperparameters(tmp_path):
+    """Also those that read nothing else."""
+    names = ["models", "hyperparameters", "law"]
+    study = {**SMALL, "tuning": {"mode": "none"}, "settings_of": "small", "figures": names}
+    values = {"dp-penalty": {"circle": {"tau": 0.1, "clip": 3, "proposal_sd": 0.02}}}
+    folder = copy_pipeline(tmp_path, {"small": study}, {"small": values})
+    law = {"draw": "dpmc.reports.plots.accounting:draw", "models": ["circle"], "caption": "Iterations."}
+    (folder / "config/figures").mkdir()
+    (folder / "config/figures/small.yaml").write_text(yaml.safe_dump({"law": law}))
+    page = "figures/small/index.html"
+    snakemake(folder, "--no-hooks", page)
+    assert "Nothing to be done" in snakemake(folder, page)
+    for file, old, new, rules in (
+        ("studies/small.yaml", "one cell", "a single cell", ["page"]),
+        ("studies/small.yaml", "n: 2000", "n: 3000", ["figure", "page", "readable_table", "table"]),
+        ("hyperparameters/small.yaml", "tau: 0.1", "tau: 0.2", ["figure", "page", "readable_table", "table"]),
+    ):
+        path = folder / "config" / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        planned = snakemake(folder, "--dry-run", "--quiet=rules", page)
+        path.write_text(text)
+        assert [name for name in sorted(RULES) if re.search(rf"^{name} +\d+$", planned, re.M)] == rules, file
 
 
 def test_settings_that_are_not_tried_need_no_job(tmp_path):
@@ -167,6 +230,8 @@ def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
                 first.wait()
             output = make_figures(folder, "reduced", status=1)
             assert "another run is at work" in output and "Traceback" not in output
+            holder = re.search(r"reduced, process (\d+) on ", output)
+            assert int(holder[1]) == family[0].pid, "Snakemake, which runs on"
     finally:
         first.kill()
         kill(family[0])  # Snakemake
@@ -177,6 +242,8 @@ def test_a_second_run_is_refused_while_one_is_at_work(tmp_path):
     ("settings", "study", "words", "status"),
     [
         ({"chains_per_job": "all"}, {}, ["config: chains_per_job: is called `job` now"], 1),
+        ({"stduy": "all"}, {}, ["config: stduy: is unknown; did you mean study? known: study, studies, "], 1),
+        ({"cores": 2}, {}, ["config: cores: is unknown; known: study, studies, job, checkpoint_seconds"], 1),
         ({"job": "all"}, {}, ["config: job: 'all' must be one of auto, method, cell, chain"], 1),
         ({"study": "nonsense"}, {}, ["config: study: 'nonsense' must be one of reduced, all"], 1),
         ({}, {"seeds": 0}, ["reduced.yaml", "seeds: 0"], 2),

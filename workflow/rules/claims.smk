@@ -23,7 +23,8 @@ rule claims_table:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        study=study_digest,
         published=lambda wildcards, input: Path(input.published[0]).parent,
     shell:
-        "python {input.script} {wildcards.study} {input.metrics} {input.budgets} {params.published} "
+        "python {input.script:q} {wildcards.study} {input.metrics} {input.budgets} {params.published:q} "
         "{output} 2> {log}"

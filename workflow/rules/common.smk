@@ -1,6 +1,7 @@
 # Settings and studies, checked before anything runs, and functions that several files of rules share. Studies, data
 # and results are in the working directory; published tables and scripts are installed with dpmc.
 import argparse
+import difflib
 import json
 import os
 import sys
@@ -29,8 +30,8 @@ os.environ |= {
 }
 
 # A project that imports this workflow by `module` has its own `config`, in which these keys may be missing.
-for key, value in {"study": "all", "job": "auto", "checkpoint_seconds": 20}.items():
-    config.setdefault(key, value)
+SETTINGS = {"study": "all", "studies": "config/studies", "job": "auto", "checkpoint_seconds": 20}
+IMPORTED = Path(workflow.current_basedir) != Path(workflow.basedir, "workflow/rules")
 
 ENVIRONMENT = "../../environment.yml"
 PUBLISHED = os.path.relpath(shipped("data", "published"))
@@ -66,7 +67,23 @@ def checked(function, *given):
         refuse(str(error))
 
 
-STUDY_FILES = checked(study_files, config.get("studies", "config/studies"))
+def check_keys():
+    """Refuse unknown keys; a project's own Snakefile may have keys for its own rules, but none nearly as ours."""
+    if "chains_per_job" in config:
+        refuse(
+            "config: chains_per_job: is called `job` now, and must be auto, method, cell or chain"
+        )
+    for key in config.keys() - SETTINGS.keys():
+        near = difflib.get_close_matches(key, SETTINGS, 1, 0.75)
+        if near or not IMPORTED:
+            meant = f"did you mean {near[0]}? " if near else ""
+            refuse(f"config: {key}: is unknown; {meant}known: {', '.join(SETTINGS)}")
+
+
+check_keys()
+for key, value in SETTINGS.items():
+    config.setdefault(key, value)
+STUDY_FILES = checked(study_files, config["studies"])
 STUDIES = {name: available(checked(load_study, path)) for name, path in STUDY_FILES.items()}
 STUDIES = {name: study for name, study in STUDIES.items() if study.models}
 # The commands of the rules find studies by name in these files.
@@ -76,11 +93,7 @@ os.environ |= {"DPMC_CHECKPOINT_SECONDS": str(config["checkpoint_seconds"])}
 
 
 def check_config():
-    """Refuse a setting that is unknown or impossible: of config/config.yaml, of --config, or of a project's own file."""
-    if "chains_per_job" in config:
-        refuse(
-            "config: chains_per_job: is called `job` now, and must be auto, method, cell or chain"
-        )
+    """Refuse an impossible setting: of config/config.yaml, of --config, or of a project's own file."""
     for key, known in (
         ("study", [*STUDIES, "all"]),
         ("job", ["auto", "method", "cell", "chain"]),

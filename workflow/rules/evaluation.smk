@@ -25,7 +25,8 @@ rule evaluate:
 rule metrics:
     """metrics of all models in one table, results/<study>/metrics.csv"""
     input:
-        study_metrics,
+        script=f"{SCRIPTS}/join_metrics.py",
+        metrics=study_metrics,
     output:
         "results/{study}/metrics.csv",
     log:
@@ -33,5 +34,7 @@ rule metrics:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
-        "awk 'FNR > 1 || NR == 1' {input} > {output} 2> {log}"
+        "python {input.script:q} {wildcards.study} {output} {input.metrics} 2> {log}"

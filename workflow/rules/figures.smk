@@ -19,6 +19,7 @@ rule figure:
         ENVIRONMENT
     params:
         version=figure_version,
+        study=study_digest,
         caption=figure_caption,
         declared=figure_declared,
     message:
@@ -51,6 +52,7 @@ rule table:
         ENVIRONMENT
     params:
         version=lambda wildcards: sources_version("dpmc.cli.plotting"),
+        study=study_digest,
         note=lambda wildcards: paper_tables.TABLES[wildcards.table]["note"],
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
@@ -79,6 +81,11 @@ rule page:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        study=study_digest,
+        contents=lambda wildcards: [
+            STUDIES[wildcards.study].title,
+            *STUDIES[wildcards.study].figures,
+        ],
         declared=lambda wildcards: [
             declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
             for figure in STUDIES[wildcards.study].figures
@@ -88,4 +95,4 @@ rule page:
             file for file in input.files if file.endswith((".png", "published_comparison.csv"))
         ],
     shell:
-        "python {input.script} {wildcards.study} {output} {params.shown} 2> {log}"
+        "python {input.script:q} {wildcards.study} {output} {params.shown} 2> {log}"

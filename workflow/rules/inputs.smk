@@ -1,4 +1,7 @@
 # Functions that return inputs, parameters and priorities of rules. In a file of their own, as `snakemake --lint` asks.
+import hashlib
+from contextlib import suppress
+
 from dpmc import models
 from dpmc.data.datasets import DATA_VERSION
 from dpmc.common import sources
@@ -11,7 +14,9 @@ CHAIN = f"{CELL}/seed-{{seed}}.nc"
 FOUND = "data/downloads/{source}.found"
 TUNED = "results/{study}/tuning/{model}/{method}.yaml"
 SEARCHED = "results/{study}/search/{model}/{method}.yaml"
-MANY_CORES = 16  # with so many, a job makes a cell, so that no core waits for the longest method
+MANY_JOBS = (
+    16  # if so many may run at once, a job makes a cell, so that none waits for the longest method
+)
 
 with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
@@ -137,17 +142,33 @@ def budget_settings(wildcards):
     return json.dumps([*cells, *own], sort_keys=True)
 
 
+def study_digest(wildcards):
+    """Return a digest of a study and its known hyperparameters: a change draws its figures and tables anew.
+
+    Title and list of figures, which the page alone shows, are left out.
+    """
+    study, known = STUDIES[wildcards.study], []
+    for pair in study.pairs():
+        with suppress(DpmcError):  # missing ones may be found by a search
+            known.append([*pair, pinned_hyperparameters(study, *pair)[0]])
+    content = repr([replace(study, title="", figures=()), known])
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
 def given_cores():
-    """Return the cores that a run may use; infinite if not given, as on a cluster, whose nodes have their own."""
+    """Return the cores that a run may use; 1 if not given, as on a cluster, whose nodes have their own."""
     try:
         return workflow.cores
     except WorkflowError:
-        return float("inf")
+        return 1
 
 
-def every_core(wildcards):
-    """Return all cores of a run on this machine; on a cluster 1, since a node's number is unknown."""
-    return given_cores() if given_cores() < float("inf") else 1
+def jobs_at_once():
+    """Return how many jobs may run at once: on cores, or as jobs of a cluster (`--jobs`).
+
+    Of a dry run Snakemake does not say whether it is one on a cluster, and its cores are 1 if not given.
+    """
+    return max(given_cores(), workflow.nodes or 1)
 
 
 def hyperparameters(study, model, wildcards):

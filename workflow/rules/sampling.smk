@@ -8,7 +8,7 @@ LOGS = {
     "chain": "logs/{study}/sampling/{model}/{method}/eps-{epsilon}-seed-{seed}",
 }
 # A job of a cluster reads these rules again, and has other cores than the run: it gets what the run has chosen.
-CHOSEN = os.environ.setdefault("DPMC_JOB", "cell" if given_cores() >= MANY_CORES else "method")
+CHOSEN = os.environ.setdefault("DPMC_JOB", "cell" if jobs_at_once() >= MANY_JOBS else "method")
 JOB = CHOSEN if config["job"] == "auto" else config["job"]
 
 

@@ -35,12 +35,13 @@ for name, (script, table, text) in TABLES.items():
             ENVIRONMENT
         params:
             version=lambda wildcards, input: sources_version(Path(input.script)),
+            study=study_digest,
             published=lambda wildcards, input: [
                 os.path.dirname(input.published[0]) for _ in input.published[:1]
             ],
             text=lambda wildcards, output: f"> {output.text}" if output.text else "",
         shell:
-            "python {input.script} {wildcards.study} {input.metrics} {params.published} "
+            "python {input.script:q} {wildcards.study} {input.metrics} {params.published:q} "
             "{output.table} 2> {log} {params.text}"
 
 
@@ -64,7 +65,8 @@ rule spending:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        study=study_digest,
     message:
         "Compute the joint ε of all runs of {wildcards.study} on your own rows"
     shell:
-        "python {input.script} {wildcards.study} {input.chains} 2> {log} | tee {output}"
+        "python {input.script:q} {wildcards.study} {input.chains} 2> {log} | tee {output}"

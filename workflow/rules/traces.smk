@@ -37,7 +37,7 @@ rule speed:
         "logs/{study}/evaluation/speed.log",
     conda:
         ENVIRONMENT
-    threads: every_core
+    threads: given_cores()
     params:
         cells=lambda wildcards: [
             chain_settings(STUDIES[wildcards.study], *cell)

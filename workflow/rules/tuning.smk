@@ -82,7 +82,7 @@ rule tuned:
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
     shell:
-        "python {input.script} {input.found} > {output} 2> {log}"
+        "python {input.script:q} {input.found} > {output} 2> {log}"
 
 
 # The figure of `make tune`.
@@ -106,5 +106,6 @@ rule lessons:
         ENVIRONMENT
     params:
         version=lambda wildcards, input: sources_version(Path(input.script)),
+        study=study_digest,
     shell:
-        "python {input.script} {wildcards.study} {output} {input.found} 2> {log}"
+        "python {input.script:q} {wildcards.study} {output} {input.found} 2> {log}"

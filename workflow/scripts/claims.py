@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc.metrics.table import COLUMNS, read_metrics, read_table
-from dpmc.reports import claims
+from dpmc.metrics.table import COLUMNS, read_table
+from dpmc.reports import claims, whole
 from dpmc.reports.claims.table import RING, Table, ring_distance
 from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml
 
+NEEDED = ("model", "method", "epsilon", "accountant", "allowed")  # columns of budgets.csv
 study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])
 claims.claims_of(study.name)  # raises for a study without claims, before tables are read
 model, method, epsilon, metric = RING
@@ -30,10 +31,10 @@ for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
     if isinstance(tried, dict) and "mmd" in tried["medians"]:  # a text for a setting that is not tried
         cell = (path.parent.name, path.stem, tried["epsilon"])
         rows.append((study.name, *cell, "", "tuning_mmd", tried["medians"]["mmd"]))
-table = pd.concat([read_metrics(metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})])
-ours = Table.of_study(
-    study, table, read_table(budgets, ("model", "method", "epsilon", "accountant", "allowed"))
+table = pd.concat(
+    [whole.read(study, metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})]
 )
+ours = Table.of_study(study, table, read_table(budgets, NEEDED))
 verdicts = claims.judge(study, ours, Table.published(study, published))
 claims.write(verdicts, output)
 for claim in verdicts["claims"]:

@@ -11,14 +11,15 @@ import sys
 from pathlib import Path
 
 from dpmc import models
-from dpmc.metrics.table import read_metrics
+from dpmc.reports import whole
 from dpmc.studies import load_study
 from dpmc.studies.pairs import WITHOUT_PRIVACY
 
 METRICS = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}
 COLUMNS = ["dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value"]
 
-study, table = load_study(sys.argv[1]), read_metrics(Path(sys.argv[2]))
+study = load_study(sys.argv[1])
+table = whole.read(study, Path(sys.argv[2]))
 methods = {
     label: (spec.algorithm, spec.options.get("clip_distance", "text"), str(spec.options["clip"]))
     for label, spec in study.methods.items()

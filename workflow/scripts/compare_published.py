@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from dpmc.metrics.statistics import error_of_median, median_error
-from dpmc.metrics.table import Results, read_metrics
+from dpmc.metrics.table import Results
+from dpmc.reports import whole
 from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.tables import markdown
 from dpmc.studies import load_study
@@ -28,7 +29,7 @@ LIMIT = 3.0  # standard errors within which medians are said to agree
 
 study = load_study(sys.argv[1])
 metrics, published, output = map(Path, sys.argv[2:5])
-results = Results.of_study(read_metrics(metrics), study)
+results = Results.of_study(whole.read(study, metrics), study)
 rows = []
 for metric in METRICS:
     for cell, box in published_boxes(published, metric, study).items():

@@ -25,7 +25,8 @@ import pandas as pd
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.statistics import median_error
-from dpmc.metrics.table import Results, read_metrics
+from dpmc.metrics.table import Results
+from dpmc.reports import whole
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study
 from dpmc.studies.pairs import tuned_pairs
@@ -83,7 +84,7 @@ def median(values: list[float]) -> float:
 if __name__ == "__main__":
     study = load_study(sys.argv[1])
     table = pd.DataFrame(
-        rows(study, Results.of_study(read_metrics(Path(sys.argv[2])), study)), columns=COLUMNS
+        rows(study, Results.of_study(whole.read(study, Path(sys.argv[2])), study)), columns=COLUMNS
     )
     # Ten digits: numbers of iterations, which are floats where one is missing, stay whole.
     table.to_csv(sys.argv[3], index=False, float_format="%.10g", lineterminator="\n")

@@ -33,7 +33,7 @@ class Langevin(Algorithm):
         return Releases(each=(event,))
 
     def gradient(self, state: State, model: Model, private: PrivateData) -> np.ndarray:
-        """Return ∇ ln p(θ) + (n/b) Σ_B clip(∇ ln p(x_j|θ)) + noise, (chains, d)."""
+        """Return ∇ ln p(θ) + (n/b) Σ_B clip(T ∇ ln p(x_j|θ)) + noise, (chains, d)."""
         gradient = private.batch_gradient(state.theta, self.clip, self.noise_multiplier(private.n))
         # Added after the mechanism: the prior is public and needs neither clipping nor noise.
         return gradient + model.log_prior_gradient(state.theta)

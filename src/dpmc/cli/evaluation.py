@@ -4,6 +4,7 @@ import argparse
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpmc.cli import outputs
 from dpmc.cli.given import write_table
@@ -13,20 +14,24 @@ from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.studies import Study, load_study, problem_of
 
+if TYPE_CHECKING:
+    from xarray import DataTree
+
 
 def summary(options: argparse.Namespace) -> None:
     """Print what the chains of each cell spent, and a summary of each parameter."""
     from dpmc.metrics import parameters
     from dpmc.metrics import summary as cells
 
-    by_cell: dict[str, list[tuple[Chains, Path]]] = {}
+    by_cell: dict[tuple[str, str], list[tuple[Path, DataTree]]] = {}
     for file in map(Path, options.files):
-        run = chain_files.read_chain(file)
-        by_cell.setdefault(cells.name(run.attrs), []).append((run, file))
+        tree = chain_files.as_tree(file)
+        of = str(tree.attrs.get("mode")), cells.name(tree.attrs)
+        by_cell.setdefault(of, []).append((file, tree))
     for runs in by_cell.values():
-        files = [file for _, file in runs]
-        print(*cells.lines([([run for run, _ in runs], files)]), sep="\n")
-        print(*parameters.lines(parameters.summary(*files, level=options.level)), sep="\n")
+        files, trees = zip(*runs, strict=True)
+        print(*cells.lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
+        print(*parameters.lines(parameters.summary(*trees, level=options.level)), sep="\n")
 
 
 def evaluate(options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import io
 import os
 import resource
 import sys
@@ -23,6 +24,9 @@ TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code, 2 for a user's mistake."""
     began = time.monotonic()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter of a name
+            stream.reconfigure(errors="backslashreplace")
     program = parser()
     if "_ARGCOMPLETE" in os.environ:  # the shell requests completions (TAB)
         import argcomplete

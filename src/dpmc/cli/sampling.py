@@ -16,6 +16,7 @@ from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import chain_files
 from dpmc.data.problem import Problem
+from dpmc.models.trial import check_starts
 from dpmc.privacy.events import repeat
 from dpmc.sampling.cell import Cell, described
 from dpmc.studies import Study, calibrated_values, load_study, make_cell, pinned_hyperparameters, problem_of
@@ -62,6 +63,9 @@ def sample(options: argparse.Namespace) -> None:
         # On public rows too few iterations are a result; a run without any spends nothing.
         if iterations and not datasets.is_public(problem.dataset):
             cell.require_enough()
+    for seed in sorted({seed for method in asked for seed in method.seeds}):
+        first = seed * study.chains
+        check_starts(problem.model, problem.starts[first : first + study.chains], first)
     # Before the first release, while it can still be stopped.
     _say_what_runs_cost(cells, len(asked[0].seeds))
     with jobs.alone(all_jobs):

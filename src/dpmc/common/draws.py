@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from dpmc.common.errors import DpmcError
+from dpmc.common.files import reading
+from dpmc.common.values import shown
 
 if TYPE_CHECKING:
     import xarray
 
 MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
+NEEDED = ("ledger", "iterations", "model")  #: attributes of every run
+NAMED = 5  #: parameters that a message names, at most
 
 
 class Diagnostics(NamedTuple):
@@ -21,17 +28,64 @@ class Diagnostics(NamedTuple):
     mcse: np.ndarray  # of the mean
 
 
+def loaded(run: object) -> xarray.DataTree:
+    """Return a run in memory: a tree as given, or a file, read whole.
+
+    Raises DpmcError for a file that cannot be read, and for what lacks the draws or attributes of a run.
+    """
+    import xarray
+
+    where = shown(type(run).__name__)
+    if isinstance(run, str | Path):
+        where = str(run)
+        with reading(run) as file:
+            run = file.load()
+    if not isinstance(run, xarray.DataTree):
+        raise DpmcError(
+            f"{where} must be a chain file, a release, or a result of dpmc.sample or dpmc.release"
+        )
+    if missing := [name for name in NEEDED if name not in run.attrs]:
+        raise DpmcError(
+            f"{where}: has no attribute {missing[0]!r}, must be a result of dpmc.sample or dpmc.release; "
+            "runs that were joined need the `attrs` of one of them"
+        )
+    theta = run["posterior"].dataset.get("theta") if "posterior" in run.children else None
+    if theta is None or set(theta.dims) - {"chain"} != {"draw", "parameter"} or "draw" not in theta.coords:
+        raise DpmcError(f"{where}: has no posterior/theta of chains, draws and parameters")
+    return run
+
+
 def second_half(tree: xarray.DataTree) -> xarray.DataArray:
-    """Return θ (chain, draw, parameter) of the iterations (k + 1) // 2 ... k of a result of `dpmc.sample`."""
+    """Return θ (chain, draw, parameter) of the iterations (k + 1) // 2 ... k of a run (`loaded`)."""
     theta = tree["posterior"].dataset["theta"]
-    return theta[:, theta["draw"].values >= (int(tree.attrs["iterations"]) + 1) // 2]
+    if "chain" not in theta.dims:  # of one that was selected
+        theta = theta.expand_dims("chain")
+    late = theta["draw"].values >= (int(tree.attrs["iterations"]) + 1) // 2
+    return theta.transpose("chain", "draw", "parameter")[:, late]
+
+
+def unmoved(draws: np.ndarray) -> np.ndarray:
+    """Return which parameters (chains, d) have one value in all draws (chains, draws, d) of a chain."""
+    still: np.ndarray = (draws == draws[:, :1]).all(axis=1) & (draws.shape[1] > 1)
+    return still
+
+
+def warning_of_unmoved(draws: np.ndarray, names: Iterable[object]) -> str:
+    """Return a sentence that names the parameters that some chain never moved; "" if there are none."""
+    still, every = unmoved(draws), list(map(str, names))
+    found = [every[i] for i in np.flatnonzero(still.any(axis=0))]
+    if not found:
+        return ""
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    chains = "the chain" if len(draws) == 1 else f"{still.any(axis=1).sum()} of {len(draws)} chains"
+    return f"{', '.join(found[:NAMED])}{more}: never moved in the second half of {chains}"
 
 
 def diagnostics(draws: np.ndarray) -> Diagnostics:
     """Return R-hat, bulk ESS and MCSE of the mean of draws (chains, draws, parameters).
 
-    R-hat of one chain is that of its two halves. Of a parameter that never moved R-hat is not finite, the ESS
-    is the number of draws and the MCSE 0. Raises ValueError for too few draws or draws that are not finite.
+    R-hat of one chain is that of its two halves. Of a parameter that no chain moved R-hat is not finite, and
+    ESS and MCSE are NaN. Raises ValueError for too few draws or draws that are not finite.
     """
     from arviz_stats.base import array_stats  # slow to import
 
@@ -48,7 +102,9 @@ def diagnostics(draws: np.ndarray) -> Diagnostics:
         rhat = array_stats.rhat(compared, method="rank")
         ess = array_stats.ess(values, method="bulk")
         mcse = array_stats.mcse(values, method="mean")
-    return Diagnostics(*(np.asarray(found, dtype=float) for found in (rhat, ess, mcse)))
+    # arviz-stats counts equal draws as independent ones.
+    known = np.where(unmoved(draws).all(axis=0), np.nan, 1.0)
+    return Diagnostics(np.asarray(rhat, dtype=float), known * ess, known * mcse)
 
 
 def is_of_tempered_sum(attributes: Mapping[Any, Any]) -> bool:

@@ -1,8 +1,12 @@
 """Files: replaced as a whole, locked, and NetCDF opened with clear errors."""
 
+import hashlib
 import os
+import re
+import secrets
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,35 +21,61 @@ if TYPE_CHECKING:
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of tables of rows
 
+LONGEST = 143  #: bytes of a name that usual file systems take; most take 255
+DIGITS = 16  #: of the digest in a shortened name
+STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
+
 
 def is_table(path: Path) -> bool:
     """Return whether a file is a table of rows, by its name."""
-    return path.name.endswith(TABLES)
+    return path.name.lower().endswith(TABLES)
 
 
 def stem(path: Path) -> str:
     """Return a file's name without its suffix; of people.csv.gz people."""
-    return Path(path.name.removesuffix(".gz")).stem
+    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).stem
+
+
+def sibling(path: Path, ending: str, begin: str = "") -> Path:
+    """Return the path in the same folder whose name is `begin`, the name of `path`, and `ending`.
+
+    A name that would be longer than `LONGEST` bytes and than that of `path` is shortened to the larger of
+    these, with a digest: so a file system that takes the name of `path` takes it too. It is the same in each
+    call, and different for different names.
+    """
+    name, most = os.fsencode(path.name), max(LONGEST, len(os.fsencode(path.name)))
+    before, after = os.fsencode(begin), os.fsencode(ending)
+    if len(before + name + after) > most:
+        after = b"-" + hashlib.sha256(name).hexdigest()[:DIGITS].encode() + after
+        # Not in the middle of a character, for file systems that take whole ones only.
+        name = name[: most - len(before + after)].decode(errors="ignore").encode()
+    return path.with_name(os.fsdecode(before + name + after))
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.
 
-    Raises DpmcError if `path` is a folder, a device or the like, and if it cannot be written, for example
-    because the disk is full; an old file stays as it was.
+    The name is of this call alone, so that several writers do not meet: the last one's file stays. What a
+    killed process left is removed by a later call, after `STALE` seconds. Folders that are missing are made.
+
+    Raises DpmcError if `path` is a folder, a device or the like, if a folder cannot be made, and if the file
+    cannot be written or renamed, for example because the disk is full; an old file stays as it was. An
+    OSError that names other files is raised as it is.
     """
-    if path.is_dir():
-        raise DpmcError(f"{path}: is a folder, must be a file")
-    if path.exists() and not path.is_file():
-        raise DpmcError(f"{path}: is not a regular file, which a result has to be")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    begin = f".{path.name}."
-    for name in os.listdir(path.parent):
-        if name.startswith(begin) and name[len(begin) :].endswith(".tmp"):  # left by a killed process
-            path.with_name(name).unlink(missing_ok=True)
     # In the same folder, since a rename replaces a file at once only within a file system.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = sibling(path, f".{secrets.token_hex(8)}.tmp", ".")
+    try:
+        is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(path)
+    except OSError as error:
+        raise unwritten(path, error) from error
+    if is_folder or is_other:
+        rule = (
+            "is a folder, must be a file" if is_folder else "is not a regular file, which a result has to be"
+        )
+        raise DpmcError(f"{path}: {rule}")
     try:
         yield temporary
         os.replace(temporary, path)
@@ -55,7 +85,18 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         raise unwritten(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # its folder may be gone, too
+            temporary.unlink(missing_ok=True)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove temporary files of `path` that nobody has written to for `STALE` seconds."""
+    example = sibling(path, f".{'0' * 16}.tmp", ".").name
+    pattern = re.compile(re.escape(example).replace("0" * 16 + re.escape(".tmp"), r"[0-9a-f]{16}\.tmp"))
+    for name in filter(pattern.fullmatch, os.listdir(path.parent)):
+        with suppress(OSError):  # another process may remove it at the same time
+            if time.time() - path.with_name(name).stat().st_mtime > STALE:
+                path.with_name(name).unlink()
 
 
 def require_writable(path: Path) -> None:
@@ -109,12 +150,16 @@ def is_at(file: IO[Any], path: Path) -> bool:
 def alone(path: Path, waiting: str, required: bool = True) -> Iterator[None]:
     """Lock the file at `path`, which is removed at the end; log `waiting` while another process has the lock.
 
-    Who waited for a file that was removed locks the new one. Raises OSError if the file system has no locks;
-    without effect there if the lock is not `required`.
+    Who waited for a file that was removed locks the new one. Raises DpmcError if the file cannot be made.
+    Raises OSError if the file system has no locks; without effect there if the lock is not `required`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        with open(path, "w") as file:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            opened = open(path, "w")  # noqa: SIM115 - closed below
+        except OSError as error:
+            raise unwritten(path, error) from error
+        with opened as file:
             try:
                 lock(file, waiting)
             except OSError:

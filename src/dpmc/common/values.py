@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpmc.common.errors import DpmcError
@@ -72,6 +73,15 @@ def real(value: Any) -> float:
     if getattr(value, "shape", None) == () and value.dtype.kind in "fiu":
         return float(value)
     raise ValueError(f"{shown(value)} is not a number")
+
+
+def not_above_text(number: float) -> float:
+    """Return the largest double that is not above the decimal number that is the text of `number` > 0.
+
+    The double nearest to 0.1 is larger than 0.1; the result for 0.1 is the one below it.
+    """
+    # The text is nearer to `number` than to its neighbours, so the one below is below the text.
+    return number if Fraction(number) <= Fraction(repr(number)) else math.nextafter(number, 0.0)
 
 
 def checked(where: str, check: Callable[..., Value], *arguments: object) -> Value:

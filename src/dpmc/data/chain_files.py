@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from dpmc.common.draws import loaded
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, values_of, write_netcdf
 from dpmc.common.streams import canonical_epsilon
@@ -125,39 +126,45 @@ def read_chain(path: str | Path) -> Chains:
     """
     with reading(path) as file:
         check_schema(path, file.attrs)
-        groups = file.children
-        stats, private = groups["sample_stats"], groups["private_diagnostics"]
-        random_rows = "rows_used" in stats.variables
-        totals = {
-            name: np.atleast_1d((private if name in CLIPPED else stats).attrs[f"{name}_total"])
-            for name in TOTALS
-            if random_rows or name not in RANDOM_ROWS
-        }
-        chains = Chains(
-            attrs={str(k): v.item() if isinstance(v, np.generic) else v for k, v in file.attrs.items()},
-            start=values_of(groups["constant_data"], "theta_0"),
-            draws=values_of(groups["posterior"], "theta"),
-            totals=totals,
-            counts={"rows_used": values_of(stats, "rows_used")} if random_rows else {},
-        )
+        chains = chains_of(file)
         _check(chains)  # here, so that `reading` names the file
     return chains
 
 
+def chains_of(tree: "xarray.DataTree") -> Chains:
+    """Return the chains of a tree as it is in a file, a chain file or a release that was checked.
+
+    Raises KeyError or TypeError for another one. A release has no counts of rows; whether its proposals are
+    tested is in its ledger.
+    """
+    attrs = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in tree.attrs.items()}
+    groups = tree.children
+    stats = groups["sample_stats"]
+    random_rows = "rows_used" in stats.variables
+    names = [name for name in TOTALS if random_rows or name not in RANDOM_ROWS]
+    if attrs.get("mode") == "release":
+        names = [name for name in names if name not in CLIPPED and f"{name}_total" in stats.attrs]
+        events = json.loads(attrs["ledger"])["performed"]
+        attrs["has_public_test"] = int(any("gradient" not in event["name"] for event in events))
+    of = {name: groups["private_diagnostics"] if name in CLIPPED else stats for name in names}
+    labels = groups["posterior"].variables["parameter"].values.tolist()
+    return Chains(
+        attrs=attrs,
+        start=values_of(groups["constant_data"], "theta_0"),
+        draws=values_of(groups["posterior"], "theta"),
+        totals={name: np.atleast_1d(group.attrs[f"{name}_total"]) for name, group in of.items()},
+        counts={"rows_used": values_of(stats, "rows_used")} if random_rows else {},
+        parameters=tuple(labels) if all(isinstance(label, str) for label in labels) else (),
+    )
+
+
 def as_tree(run: Run) -> "xarray.DataTree":
     """Return a run as a tree in memory; a file is read and checked: a chain file or a release."""
-    import xarray
-
     if not isinstance(run, str | Path):
-        if not isinstance(run, xarray.DataTree) or "ledger" not in run.attrs:
-            raise DpmcError(
-                f"{shown(type(run).__name__)} must be a chain file, a release, "
-                "or a result of dpmc.sample or dpmc.release"
-            )
-        return run
+        return loaded(run)
     from dpmc.data import release_files  # loads accountants, which few commands need
 
-    tree = release_files.read(run)
+    tree = release_files.read(run, lab=True)
     if tree.attrs.get("mode") != "release":
         read_chain(run)
     elif problems := release_files.check(tree):

@@ -1,8 +1,10 @@
-"""The ledger in a release file: whether dpmc could have written it, and whether it fits the other parts.
+"""The books of a release file: whether dpmc could have written its hyperparameters and its ledger.
 
-It is rebuilt, so that its releases are held against its budget again, its ε is computed again, and a key or a
-text that is not part of a ledger is found. What the budget and the prices of discrete noise add up to is
-compared with the entry in the ledger of the data set, the counts of releases with the numbers of iterations.
+The algorithm is made from the hyperparameters by its own reader. What it releases in all iterations, those
+that are forfeited included, must be what the ledger has. The ledger is rebuilt, so that its releases are held
+against its budget again, its ε is computed again, and a key or a text that is not part of a ledger is found.
+The price of discrete noise is computed again; budget and price must make the entry in the ledger of the data
+set.
 """
 
 import json
@@ -10,104 +12,243 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields
-from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.hyperparameters import checked, read
 from dpmc.common.errors import DpmcError
-from dpmc.privacy.events import Release, counts
-from dpmc.privacy.lattice import SUM, Price, price_of
-from dpmc.privacy.ledger import ReleaseLedger
+from dpmc.common.values import DECIMAL, not_above_text, shown
+from dpmc.privacy.events import Release, counts, from_json
+from dpmc.privacy.lattice import SUM, Price, noisy, numbers_in, price_of
+from dpmc.privacy.ledger import Budget, ReleaseLedger
+from dpmc.privacy.runs import RunReleases
 
-NAMES = {"log-ratio", "batch log-ratio", "gradient", "batch gradient", SUM}  #: of what algorithms release
-PRICE = {"for", *(field.name for field in fields(Price))}
-BOUNDS = {"total variation", "probability ratio"}
 CLOSE = 1e-6  #: relative difference up to which numbers of two machines are equal
+EXACT_TO = 2**53  #: whole numbers up to this are doubles
+LARGEST_BATCH = 10**7  #: rows for which `rdp` is computed again in seconds and little memory
+LONGEST_NUMBER = 40  #: characters of a hyperparameter that is a text, such as 1e-5 in a file
+
+Attributes = Mapping[str, Any]  #: of the root, as plain values
 
 
-def problems(attrs: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the ledger in a file's attributes; [] if nothing is."""
-    try:
-        data = json.loads(attrs["ledger"])
-        ledger = ReleaseLedger.from_json(data)
-        if ledger.budget is None:
-            return ["budget: must be that of a release"]
-        rebuilt = ledger.to_json()
-        if len(ledger.prices) != 1 or set(ledger.prices[0]) != PRICE:
-            return ["prices: must be one, of discrete noise"]
-        spent = data["epsilon_spent"]
-        if not math.isclose(spent, rebuilt["epsilon_spent"], rel_tol=CLOSE):
-            return [f"epsilon_spent must be {rebuilt['epsilon_spent']}"]
-        if json.dumps({**rebuilt, "epsilon_spent": spent}) != attrs["ledger"]:
-            return ["is not the text of a ledger of this version of dpmc"]
-        n, found = attrs["n"], list[str]()
-        if ledger.accountant.name != attrs["accountant"]:
-            found.append("its accountant is another one")
-        for event in ledger.reserved_events:
-            if event.name not in NAMES or getattr(event, "n", n) != n:
-                found.append(f"release {event.name!r} is not one of an algorithm on {n} rows")
-        found += _of_price(ledger.prices[0], ledger, attrs, entry)
-        return found + _of_counts(ledger, attrs, entry)
-    except (DpmcError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        return [str(error).removeprefix("ledger: ")]
+def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with hyperparameters and ledger in a file's attributes; [] if nothing is.
 
-
-def _of_price(
-    price: Mapping[str, Any], ledger: ReleaseLedger, attrs: Mapping[str, Any], entry: Mapping[str, Any]
-) -> list[str]:
-    """Return problems of a price: budget and price make the entry, and it covers the reserved releases."""
-    budget, found = ledger.budget, []
-    assert budget is not None  # `problems` has looked
-    for key, left in (("epsilon", budget.epsilon), ("delta", budget.delta)):
-        whole = Fraction(left) + Fraction(price[key])
-        if not (price[key] >= 0.0 and (1.0 - CLOSE) * entry[key] <= whole <= entry[key]):
-            found.append(f"{key}: budget and price are not the {entry[key]} of the entry in data_ledger")
-    n, d = int(attrs["n"]), int(attrs["dimension"])
-    # A file does not say how many summaries a row has: at least one.
-    own = price_of(ledger.reserved_events, n, d, 1, entry["epsilon"], entry["delta"])
-
-    def share(epsilon: float, delta: float) -> float:
-        return epsilon / entry["epsilon"] + delta / entry["delta"]
-
-    if (
-        price["for"] != "discrete noise"
-        or not 0.0 < price["least_scale"] <= own.least_scale  # noise from what the price leaves is more
-        or price["bound"] not in BOUNDS
-        or type(price["numbers"]) is not int
-        or price["numbers"] < own.numbers
-        or share(price["epsilon"], price["delta"]) < (1.0 - CLOSE) * share(own.epsilon, own.delta)
-    ):
-        found.append("prices: are not that of the discrete noise of its releases")
-    return found
-
-
-def _of_counts(ledger: ReleaseLedger, attrs: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
-    """Return problems of counts, by the numbers of iterations and of those that are forfeited."""
-    chains, done, lost = (int(attrs[key]) for key in ("chains", "iterations", "forfeited"))
-    performed, spent = counts(ledger.performed_events), counts(ledger.spent_events)
-    if entry["about"]["iterations"] not in (None, done):
-        return [f"entry in data_ledger: does not fit {done} iterations"]
-    # One sum serves all iterations, which are made again after a kill.
-    if {event.name for event in spent} == {SUM}:
-        right = sum(performed.values()) == sum(spent.values()) == 1 and done > 0 and lost == 0
-        return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
-    fits = not ledger.outstanding_events and bool(performed) == (done > 0)
-    fits &= bool(spent - performed) == (lost > 0)
-    right = fits and _are_counts(performed, spent - performed, chains, done, lost)
-    return [] if right else [f"counts: do not fit {done} iterations and {lost} forfeited ones"]
-
-
-def _are_counts(
-    performed: Counter[Release], forfeited: Counter[Release], chains: int, done: int, lost: int
-) -> bool:
-    """Return whether counts are those of `done` iterations and `lost` ones, which are the same in every run.
-
-    A release has one count in all iterations of all chains, and one more in each chain if it also comes
-    before the first iteration.
+    All attributes and the entry have passed their own checks.
     """
-    if done < 2:  # what comes before the first iteration cannot be told from what is in it
-        return all(count % chains == 0 for count in (performed + forfeited).values())
-    parts = {event: divmod(performed[event], chains * done) for event in performed | forfeited}
-    return all(
-        each >= 1 and once in (0, chains) and forfeited[event] == chains * each * lost
-        for event, (each, once) in parts.items()
-    )
+    try:
+        values = json.loads(attrs["hyperparameters"])
+        refuse_values(values, attrs["accountant"])
+        books = _Books.of(json.loads(attrs["ledger"]))
+        whole = Budget(entry["epsilon"], entry["delta"])
+        run, full = _declared(attrs, values, books, whole)
+        if found := _of_counts(run, books, attrs, entry):
+            return [f"ledger: {found}"]
+        found = _of_text(attrs, books) or _of_price(full, books, attrs, entry)
+        return [f"ledger: {found}"] if found else []
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        return [f"ledger: missing or malformed key ({type(error).__name__}: {shown(str(error))})"]
+    except DpmcError as error:
+        text = str(error)
+        return [text if text.startswith(("ledger: ", "hyperparameters: ", "method: ")) else f"ledger: {text}"]
+
+
+def refuse_values(values: Mapping[str, Any], accountant: str) -> None:
+    """Raise DpmcError for hyperparameters that may hide more than numbers, words and lists of numbers.
+
+    Also for batches so large that the accountant would take minutes and gigabytes.
+    """
+    for key, value in values.items():
+        for item in value if isinstance(value, list) else [value]:
+            right = isinstance(item, bool | float) or (isinstance(item, int) and abs(item) <= EXACT_TO)
+            if isinstance(item, str):
+                right = len(item) <= LONGEST_NUMBER and bool(DECIMAL.fullmatch(item) or item.isidentifier())
+            if not right:
+                rule = (
+                    f"must be a number of at most {LONGEST_NUMBER} characters, a word, or a list of numbers"
+                )
+                raise DpmcError(f"hyperparameters: {shown(key)}: {shown(item)} {rule}")
+            is_number = not isinstance(item, str) or DECIMAL.fullmatch(item)
+            if (key, accountant) == ("batch_size", "rdp") and is_number and float(item) > LARGEST_BATCH:
+                rule = f"must be at most {LARGEST_BATCH} with the accountant rdp"
+                raise DpmcError(f"hyperparameters: batch_size: {shown(item)} {rule}")
+
+
+class _Books(NamedTuple):
+    """The parts of a run's ledger that are compared with others."""
+
+    budget: Budget
+    reserved: Counter[Release]
+    performed: Counter[Release]
+    forfeited: Counter[Release]
+    foreseen: Counter[Release] | None
+    price: dict[str, Any]
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Read these parts of the JSON of a ledger; raise DpmcError or another error if one is wrong."""
+        if not isinstance(data["budget"], dict):
+            raise DpmcError("ledger: budget: must be that of a release")
+        budget = Budget(data["budget"]["epsilon"], data["budget"]["delta"])
+        parts = (counts(from_json(data[key])) for key in ("reserved", "performed", "forfeited"))
+        reserved, performed, forfeited = parts
+        foreseen = counts(from_json(data["foreseen"])) if "foreseen" in data else None
+        kinds = {"for": "str", **{field.name: str(field.type) for field in fields(Price)}}
+        if not isinstance(data["prices"], list) or len(data["prices"]) != 1:
+            raise DpmcError("ledger: prices: must be one, of discrete noise")
+        (price,) = data["prices"]
+        if not isinstance(price, dict) or price.keys() != kinds.keys():
+            raise DpmcError(f"ledger: prices: must be one, with the keys {', '.join(kinds)}")
+        for key, kind in kinds.items():
+            if type(price[key]).__name__ != kind:
+                raise DpmcError(f"ledger: prices: {key}: {shown(price[key])} is of another type")
+        return cls(budget, reserved, performed, forfeited, foreseen, price)
+
+
+def algorithms_of(method: str, values: Mapping[str, Any], dimension: int) -> list[str]:
+    """Return the algorithms that a method may be: itself; of a study's label all with such hyperparameters.
+
+    Raises DpmcError if there is none.
+    """
+    if method in ALGORITHMS:
+        checked(algorithm_class(method), values, "hyperparameters", dimension, partial=True)
+        return [method]
+    fitting = []
+    for name in ALGORITHMS:
+        try:
+            checked(algorithm_class(name), values, "hyperparameters", dimension, partial=True)
+        except DpmcError:
+            continue
+        fitting.append(name)
+    if not fitting:
+        raise DpmcError(f"method: {shown(method)}: no algorithm has these hyperparameters")
+    return fitting
+
+
+def _declared(
+    attrs: Attributes, values: Mapping[str, Any], books: _Books, whole: Budget
+) -> tuple[RunReleases, RunReleases]:
+    """Return the releases of the method that the ledger has, and those of which the price was computed.
+
+    They differ if noise follows from the budget: from what prices leave, and from the whole. Raises DpmcError
+    if no algorithm has these hyperparameters and these releases.
+    """
+    n, d, chains = attrs["n"], attrs["dimension"], attrs["chains"]
+    names, refusal = algorithms_of(attrs["method"], values, d), DpmcError("")
+    for name in names:
+        try:
+            cls: Any = algorithm_class(name)
+            own, full = dict(values), dict(values)
+            if cls.calibrates_run:
+                own, full = (cls.calibrate(values, *_pair(budget), n) for budget in (books.budget, whole))
+                own = _as_recorded(own, values, books)
+            run, most = (
+                RunReleases.of(read(cls, made, "hyperparameters", d), n, chains) for made in (own, full)
+            )
+            noisy(run.once + run.each)  # refuses what has no release
+        except DpmcError as error:
+            refusal = error
+            continue
+        if books.reserved.keys() <= counts(run.once + run.each).keys():
+            _refuse_centre(values, run, books)
+            return run, most
+        kinds = ", ".join(sorted({f"{event.name!r}" for event in books.reserved}))
+        refusal = DpmcError(
+            f"ledger: releases {shown(kinds)[1:-1]} are not those of {name}, with their noise"
+        )
+    if len(names) > 1:
+        raise DpmcError(f"method: {attrs['method']}: its hyperparameters have not the ledger's releases")
+    text = str(refusal)
+    raise DpmcError(text if text.startswith(("ledger", "hyperparameters")) else f"method: {names[0]}: {text}")
+
+
+def _pair(budget: Budget) -> tuple[float, float]:
+    return budget.epsilon, budget.delta
+
+
+def _as_recorded(made: dict[str, Any], values: Mapping[str, Any], books: _Books) -> dict[str, Any]:
+    """Return calibrated hyperparameters with the noise that the ledger has, if that is as computed here."""
+    for event in books.reserved:
+        noise = getattr(event, "noise_multiplier", math.nan)
+        if "noise_multiplier" not in values and math.isclose(made["noise_multiplier"], noise, rel_tol=CLOSE):
+            made["noise_multiplier"] = noise
+    return made
+
+
+def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -> None:
+    """Raise DpmcError for a centre with more than one number for each summary that is released."""
+    centre = values.get("centre", 0.0)
+    given = len(centre) if isinstance(centre, list) else 1
+    if any(event.name == SUM for event in run.once) and given not in (1, books.price["numbers"]):
+        rule = f"must be one or {books.price['numbers']}, the numbers of the sum"
+        raise DpmcError(f"hyperparameters: centre: has {given} values, {rule}")
+
+
+def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
+    """Return a problem of counts, by the numbers of iterations and of spare ones; "" if there is none."""
+    done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
+    if asked not in (None, done):
+        return f"entry in data_ledger: does not fit {done} iterations"
+    once, each = counts(run.once), counts(run.each)
+    right = books.performed == _sum(once, 1, each, done) and books.forfeited == _sum(once, 0, each, spare)
+    right &= bool(each) or (done > 0 and spare == 0)  # one sum serves all iterations
+    right &= books.reserved == books.performed + books.forfeited
+    right &= books.foreseen in (None, books.reserved)
+    return "" if right else f"counts: do not fit {done} iterations and {spare} forfeited ones"
+
+
+def _sum(once: Counter[Release], j: int, each: Counter[Release], k: int) -> Counter[Release]:
+    """Return the counts of `once` j times and `each` k times."""
+    parts = Counter[Release]({event: j * count for event, count in once.items()})
+    return parts + Counter({event: k * count for event, count in each.items()})
+
+
+def _of_text(attrs: Attributes, books: _Books) -> str:
+    """Return how the text of a ledger differs from that of the ledger that is rebuilt from it; "" if not."""
+    data = json.loads(attrs["ledger"])
+    ledger = ReleaseLedger.from_json(data)
+    if ledger.accountant.name != attrs["accountant"]:
+        return "its accountant is another one"
+    rebuilt, spent = ledger.to_json(), data["epsilon_spent"]
+    if type(spent) is not float or not math.isclose(spent, rebuilt["epsilon_spent"], rel_tol=CLOSE):
+        return f"epsilon_spent must be {rebuilt['epsilon_spent']}"
+    same = json.dumps({**rebuilt, "epsilon_spent": spent}) == attrs["ledger"]
+    return "" if same else "is not the text of a ledger of this version of dpmc"
+
+
+def _of_price(full: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
+    """Return a problem of the price: it is that of the planned run, and makes the entry with the budget."""
+    price, n, d = books.price, attrs["n"], attrs["dimension"]
+    epsilon, delta, iterations = entry["epsilon"], entry["delta"], entry["about"]["iterations"]
+    summaries = price["numbers"]  # of a sum, whose model is not known
+    if iterations is None:  # all that the whole budget allows, or fewer if the study says so
+        once, each = (
+            sum(event.count * numbers_in(event, d, summaries) for event in events)
+            for events in (full.once, full.each)
+        )
+        iterations, rest = divmod(price["numbers"] - once, each)
+        accountant = full.accountant(attrs["accountant"])
+        if rest or iterations < attrs["iterations"] + attrs["forfeited"]:
+            return "prices: numbers: are not those of whole iterations"
+        if accountant.delta(full.total(iterations), epsilon) > delta:
+            return "prices: numbers: are more than the budget allows"
+    else:
+        iterations += attrs["forfeited"]
+    own = price_of(full.total(iterations), n, d, summaries, epsilon, delta).to_json()
+    for key, value in own.items():
+        same = price[key] == value
+        if isinstance(value, float):
+            same = math.isclose(price[key], value, rel_tol=CLOSE)
+        if not same:
+            return f"prices: {key}: {shown(price[key])} must be {value}, as for the noise of its releases"
+    # A run keeps to doubles that are not above the decimals of its entry.
+    whole = not_above_text(epsilon)
+    if books.budget.epsilon != (_left(whole, price["epsilon"]) if price["epsilon"] else whole):
+        return f"epsilon: budget and price are not the {epsilon} of the entry in data_ledger"
+    if books.budget.delta != _left(not_above_text(delta), price["delta"]):
+        return f"delta: budget and price are not the {delta} of the entry in data_ledger"
+    return ""
+
+
+def _left(whole: float, price: float) -> float:
+    return math.nextafter(whole - price, 0.0)

@@ -4,9 +4,9 @@ The groups are those of chain files, without `private_diagnostics`. What they ma
 function of releases, or public. The list is closed: what it does not name is a problem.
 """
 
+import ast
 import hashlib
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,50 +18,93 @@ import numpy as np
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import count, real, shown
+from dpmc.common.values import MOST, MOST_CHAINS, MOST_PARAMETERS, shown
 from dpmc.data import release_books
-from dpmc.privacy.data_ledger import is_entry
+from dpmc.models import regression
+from dpmc.privacy.accountants import ACCOUNTANTS
+from dpmc.privacy.data_ledger import require_entry
 from dpmc.privacy.secure_noise import EXACT
 
 if TYPE_CHECKING:
     import xarray
 
 LAB = "mode: lab: it is reproducible from its seed, so it cannot become a release"
-
+SCHEMA = 2  #: of releases; equal to `chain_files.SCHEMA` (tested)
+LONGEST_NAME = 200  #: characters of a name of a model, a method or a parameter
+LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, which has names of levels
 
 #: Attributes by name, each with what raises an error for a wrong value.
 Checks = Mapping[str, Callable[[Any], object]]
 
 
-def _name(value: object) -> None:
-    if not isinstance(value, str) or len(value) > LONGEST_NAME or not value.isprintable():
-        raise ValueError(f"must be a name of at most {LONGEST_NAME} printable characters")
+def _text(pattern: str, rule: str, most: int = LONGEST_NAME) -> Callable[[Any], None]:
+    """Return the check of a text: its length, and its grammar."""
+
+    def check(value: object) -> None:
+        if not isinstance(value, str) or len(value) > most or not re.fullmatch(pattern, value):
+            raise ValueError(f"must be {rule}")
+
+    return check
+
+
+def _digits(count: int) -> Callable[[Any], None]:
+    return _text(f"[0-9a-f]{{{count}}}", f"{count} hexadecimal digits")
+
+
+def _whole(least: int, most: int = MOST) -> Callable[[Any], None]:
+    """Return the check of a whole number of 64 bits, or of JSON."""
+
+    def check(value: object) -> None:
+        if not isinstance(value, int | np.int64) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"must be a whole number, at least {least} and at most {most}")
+
+    return check
+
+
+def _double(most: float) -> Callable[[Any], None]:
+    """Return the check of a float of 64 bits."""
+
+    def check(value: object) -> None:
+        if not isinstance(value, float) or not 0.0 < value <= most:
+            raise ValueError(f"must be a float of 64 bits, greater than 0 and at most {most:g}")
+
+    return check
+
+
+def _totals(value: Any) -> None:
+    counts = np.atleast_1d(value)
+    if counts.dtype != np.int64 or counts.ndim > 1 or not (counts >= 0).all():
+        raise ValueError("must be counts, one for each chain")
+
+
+def _epsilon(value: object) -> None:
+    if not isinstance(value, str) or value == "inf" or canonical_epsilon(value) != value:
+        raise ValueError("must be a finite number as dpmc writes it")
 
 
 def _description(value: object) -> None:
     if not is_description(value):
-        raise ValueError(f"must be at most {LONGEST_DESCRIPTION} printable characters")
+        raise ValueError(f"must be a call with plain values, of at most {LONGEST_DESCRIPTION} characters")
 
 
 def is_description(value: object) -> bool:
     """Return whether a value may stand in a release as the description of its model."""
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_DESCRIPTION and value.isprintable()
+    if not isinstance(value, str) or not (len(value) <= LONGEST_DESCRIPTION and value.isprintable()):
+        return False
+    try:
+        _call(value)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # as of nested brackets
+        return False
+    return True
 
 
-def _version(value: object) -> None:
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9A-Za-z.+!-]{1,40}", value):
-        raise ValueError("must be a version")
-
-
-def _opendp(value: object) -> None:
-    _version(value)
-    if not str(value).startswith(EXACT):
-        raise ValueError(f"must be {EXACT}*, whose noise is exact")
-
-
-def _dpmc(value: object) -> None:
-    if value != "dpmc":
-        raise ValueError("must be dpmc")
+def _call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return name and arguments of a call; raise ValueError or the like if they are no plain values."""
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ValueError("must be a call")
+    named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    return call.func.id, [ast.literal_eval(argument) for argument in call.args], named
 
 
 def _object(value: str) -> dict[str, Any]:
@@ -77,88 +120,96 @@ def _sorted_object(value: str) -> None:
         raise ValueError("must be JSON with sorted keys, each of them once, as dpmc writes it")
 
 
-#: Parts of the ledger of a run: `Ledger.to_json`, and the prices of what is not exact.
-LEDGER = {"mode", "neighbours", "accountant", "budget", "delta", "reserved", "performed", "forfeited"}
-LEDGER |= {"foreseen", "epsilon_spent", "mu", "prices"}
+#: Parts of the ledger of a run: of `ReleaseLedger.to_json` those that a release has.
+LEDGER = {"mode", "neighbours", "accountant", "budget", "reserved", "performed", "forfeited", "foreseen"}
+LEDGER |= {"epsilon_spent", "mu", "prices"}
 
 
 def _ledger(value: str) -> None:
     if unknown := _object(value).keys() - LEDGER:
-        raise ValueError(f"{', '.join(sorted(unknown))}: not allowed")
+        raise ValueError(f"{shown(sorted(unknown))}: not allowed")
 
 
-LONGEST_NAME = 200  #: characters of a name of a model
-LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, which has names of levels
-#: Facts of a run in its entry, those that attributes of the root repeat, and others.
-REPEATED = ("accountant", "chains", "hyperparameters", "method", "n", "temperature", "thin")
-FACTS = {*REPEATED, "model", "model_values", "columns", "iterations", "start", "run"}
-HEXADECIMAL = ("id", "ledger", "previous", "model_values", "start", "run")  #: parts of an entry, or facts
+def _planned(value: object) -> None:
+    if value is not None:
+        _whole(1)(value)
+
+
+def _mapping(value: object) -> None:
+    if not isinstance(value, dict):
+        raise TypeError("must be an object")
+
+
+NAME = _text(r"[\w.<>:-]+", f"a name of at most {LONGEST_NAME} letters, digits and . _ < > : -")
+LABEL = _text("[a-z0-9][a-z0-9.-]*", f"a name of at most {LONGEST_NAME} small letters, digits and . -")
+VERSION = _text(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?", "a version", 40)
+OPENDP = _text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
+ACCOUNTANT = _text("|".join(ACCOUNTANTS), "an accountant of dpmc")
+#: Facts of a run that attributes of the root repeat.
+REPEATED: Checks = {
+    "accountant": ACCOUNTANT,
+    "chains": _whole(1, MOST_CHAINS),
+    "method": LABEL,
+    "n": _whole(1),
+    "temperature": _double(1.0),
+    "thin": _whole(1),
+}
+#: Facts of a run in its entry.
+FACTS: Checks = {
+    **REPEATED,
+    "hyperparameters": _mapping,
+    "model": NAME,
+    "model_values": _digits(64),
+    "columns": _whole(1),
+    "iterations": _planned,
+    "start": _digits(64),
+    "run": _digits(32),
+}
 
 
 def _entry(value: str) -> None:
     entry = _object(value)
-    if not is_entry(entry):
-        raise ValueError("is not an entry of a ledger of a data set, or was changed")
-    if unknown := entry["about"].keys() - FACTS:
-        raise ValueError(f"about: {', '.join(sorted(unknown))}: not allowed")
-    if missing := FACTS - entry["about"].keys():
-        raise ValueError(f"about: {', '.join(sorted(missing))}: missing")
+    require_entry(entry)
     about = entry["about"]
-    _name(about["model"])
-    for key, number in (("number", entry["number"]), ("columns", about["columns"])):
-        if type(number) is not int or number < 1:
-            raise ValueError(f"{key}: must be a whole number, at least 1")
-    for key, digits in ((key, {**about, **entry}[key]) for key in HEXADECIMAL):
-        if not isinstance(digits, str) or not re.fullmatch("[0-9a-f]{2,64}", digits):
-            raise ValueError(f"{key}: must be 2 to 64 hexadecimal digits")
+    for keys, rule in ((about.keys() - FACTS, "not allowed"), (FACTS.keys() - about, "missing")):
+        if keys:
+            raise ValueError(f"about: {shown(', '.join(sorted(keys)), 200)}: {rule}")
+    for key, check in FACTS.items():
+        try:
+            check(about[key])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"about: {key}: {error}") from None
     _sorted_object(value)
 
 
-def _release(value: object) -> None:
-    if value != "release":
-        raise ValueError("must be release")
-
-
-def _totals(value: Any) -> None:
-    if any(count(total, 0) < 0 for total in np.atleast_1d(value)) or np.ndim(value) > 1:
-        raise ValueError("must be counts, one for each chain")
-
-
-def _positive(value: object) -> None:
-    if not 0.0 < real(value) < math.inf:
-        raise ValueError("must be greater than 0 and finite")
-
-
-def _from(least: int) -> Callable[[Any], object]:
-    return lambda value: count(value, least)
-
-
 ROOT: Checks = {
-    "mode": _release,
-    **dict.fromkeys(("model", "method", "accountant"), _name),
+    **REPEATED,
+    "mode": _text("release", "release"),
+    "model": NAME,
     "description": _description,
-    "dpmc_version": _version,
-    "opendp_version": _opendp,
-    "epsilon": canonical_epsilon,
-    **dict.fromkeys(("delta", "temperature"), _positive),
-    **dict.fromkeys(("n", "dimension", "chains", "thin"), _from(1)),
-    **dict.fromkeys(("iterations", "forfeited"), _from(0)),
-    "schema": _from(1),
+    "dpmc_version": VERSION,
+    "opendp_version": OPENDP,
+    "epsilon": _epsilon,
+    "delta": _double(1.0),
+    "dimension": _whole(1, MOST_PARAMETERS),
+    "iterations": _whole(0),
+    "forfeited": _whole(0),
+    "schema": _whole(SCHEMA, SCHEMA),
     "hyperparameters": _sorted_object,
     "ledger": _ledger,
     "data_ledger": _entry,
 }
-LIBRARY: Checks = {"inference_library": _dpmc, "inference_library_version": _version}
+LIBRARY: Checks = {"inference_library": _text("dpmc", "dpmc"), "inference_library_version": VERSION}
 TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), _totals)
-#: Variables of a release: dimensions, and kinds of dtype as NumPy's letters.
-VARIABLES = {
-    "theta": (("chain", "draw", "parameter"), "f"),
-    "theta_0": (("chain", "parameter"), "f"),
-    "acceptance_rate": (("chain", "draw"), "f"),
-    "diverging": (("chain", "draw"), "b"),
-    "chain": (("chain",), "i"),
-    "draw": (("draw",), "i"),
-    "parameter": (("parameter",), "iUO"),
+#: Variables of a release: dimensions, and dtypes; of labels `_labels` says more.
+VARIABLES: dict[str, tuple[tuple[str, ...], tuple[type, ...]]] = {
+    "theta": (("chain", "draw", "parameter"), (np.float64,)),
+    "theta_0": (("chain", "parameter"), (np.float64,)),
+    "acceptance_rate": (("chain", "draw"), (np.float64,)),
+    "diverging": (("chain", "draw"), (np.bool_,)),
+    "chain": (("chain",), (np.int64,)),
+    "draw": (("draw",), (np.int64,)),
+    "parameter": (("parameter",), (np.int64, np.str_, np.object_)),
 }
 #: All that a release may contain: variables and attributes, by path of the group.
 ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
@@ -176,12 +227,25 @@ def check(tree: "xarray.DataTree") -> list[str]:
     if tree.attrs.get("mode") == "lab":
         return [LAB]
     groups = {group.path: group for group in tree.subtree}
-    problems = [f"{path}: group is not allowed" for path in groups if path not in ALLOWED]
+    problems = [f"{_plain(path)}: group is not allowed" for path in groups if path not in ALLOWED]
     problems += [f"{path}: group is missing" for path in ALLOWED if path not in groups]
     for path, group in groups.items():
         if path in ALLOWED:
             problems += [f"{path}: {text}" for text in _of_group(group, *ALLOWED[path])]
     return problems or _inconsistent(tree)
+
+
+def _plain(path: str) -> str:
+    return path if re.fullmatch(r"[\w/.-]{1,100}", path) else shown(path)
+
+
+def refused_names(labels: "list[Any] | tuple[Any, ...]") -> str:
+    """Return why these are no names of parameters that a release may have; "" if they are."""
+    if not all(
+        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() for name in labels
+    ):
+        return f"labels must be names of 1 to {LONGEST_NAME} printable characters"
+    return "" if len(set(labels)) == len(labels) else "labels must be different"
 
 
 def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) -> list[str]:
@@ -190,13 +254,15 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
     present = {*map(str, variables), *map(str, group.attrs)}
     problems = [f"{name} is missing" for name in sorted({*names, *checks} - OPTIONAL - present)]
     for name, variable in variables.items():
-        dims, kinds = VARIABLES.get(str(name), ((), ""))
         if name not in names:
             problems.append(f"variable {shown(name)} is not allowed")
-        elif variable.dims != dims or variable.dtype.kind not in kinds:
-            problems.append(f"{name}: {variable.dims} of {variable.dtype} must be {dims} of kind {kinds}")
-        elif "O" == variable.dtype.kind and not all(isinstance(label, str) for label in variable.values):
-            problems.append(f"{name}: labels must be texts")
+            continue
+        dims, kinds = VARIABLES[str(name)]
+        if variable.dims != dims or not (variable.dtype.type in kinds and variable.dtype.isnative):
+            rule = f"{dims} of {' or '.join(kind.__name__ for kind in kinds)}"
+            problems.append(f"{name}: {shown(variable.dims)} of {variable.dtype} must be {rule}")
+        elif variable.dtype.kind in "OU" and (wrong := refused_names(variable.values.tolist())):
+            problems.append(f"{name}: {wrong}")
         problems += [f"{name}: attribute {shown(key)} is not allowed" for key in variable.attrs]
     for key, value in ((str(key), value) for key, value in group.attrs.items()):
         if key not in checks:
@@ -209,7 +275,7 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
     # NetCDF has no dimension of size 0 but an unlimited one: of a release whose draws are all forfeited.
     empty = {"draw"} if group.to_dataset(inherit=False).sizes.get("draw") == 0 else set()
     if unlimited := set(group.encoding.get("unlimited_dims", ())) - empty:
-        problems.append(f"unlimited dimensions: {', '.join(sorted(unlimited))}")
+        problems.append(f"unlimited dimensions: {shown(', '.join(sorted(map(str, unlimited))), 200)}")
     return problems
 
 
@@ -219,12 +285,16 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     c, thin, d = (int(attrs[name]) for name in ("chains", "thin", "dimension"))
     k = int(attrs["iterations"]) // thin
     groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats", "constant_data")}
-    axes = {"chain": np.arange(c), "draw": thin * np.arange(1, k + 1)}
     for path, group in groups.items():
         for name, wanted in {"chain": c, "draw": k, "parameter": d}.items():
             if group.sizes.get(name, wanted) != wanted:
                 problems.append(f"/{path}: {name}: {group.sizes[name]} must be {wanted}, by the attributes")
-            elif name in axes and name in group and not np.array_equal(group[name].values, axes[name]):
+    if problems:  # before arrays of these sizes are made
+        return problems
+    axes = {"chain": np.arange(c), "draw": thin * np.arange(1, k + 1)}
+    for path, group in groups.items():
+        for name in axes.keys() & group.variables.keys():
+            if not np.array_equal(group[name].values, axes[name]):
                 problems.append(f"/{path}: {name}: labels must be numbers of chains, or of iterations")
     labels = [groups[name]["parameter"].values.tolist() for name in ("posterior", "constant_data")]
     if labels[0] != labels[1] or (
@@ -261,12 +331,53 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         problems.append("/constant_data: theta_0: is not the start of the entry in data_ledger")
     if (entry["epsilon"], entry["delta"]) != (float(attrs["epsilon"]), float(attrs["delta"])):
         problems.append("/: epsilon, delta: are not those of the entry in data_ledger")
-    plain = {name: np.asarray(attrs[name]).tolist() for name in REPEATED}
-    plain["hyperparameters"] = json.loads(attrs["hyperparameters"])
-    if different := [name for name in REPEATED if entry["about"][name] != plain[name]]:
+    if not attrs["delta"] < 1.0 / attrs["n"]:
+        problems.append(f"/: delta: must be less than 1/n = {1.0 / attrs['n']:.3g}")
+    own = {str(name): np.asarray(value).tolist() for name, value in attrs.items()}
+    given = {**own, "hyperparameters": json.loads(own["hyperparameters"])}
+    different = [
+        name
+        for name in (*REPEATED, "hyperparameters")  # as texts: 1, 1.0 and true are three values
+        if json.dumps(entry["about"][name], sort_keys=True) != json.dumps(given[name], sort_keys=True)
+    ]
+    if different:
         problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
-    own = {str(name): value for name, value in attrs.items()}
-    return problems + [f"/: ledger: {text}" for text in release_books.problems(own, entry)]
+    problems += _of_model(own.get("description"), entry["about"]["model"], labels[0])
+    return problems or [f"/: {text}" for text in release_books.problems(own, entry)]
+
+
+def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str]:
+    """Return problems of the description of a regression of dpmc, which is made again from it."""
+    known = (regression.LinearRegression, regression.LogisticRegression, regression.PoissonRegression)
+    cls = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in known}.get(name)
+    if cls is None or description is None:
+        return []
+    called, arguments, named = _call(description)
+    try:
+        model = cls(*arguments, **named)
+    except Exception as error:  # the arguments may be anything
+        return [f"/: description: {shown(description)}: makes no {cls.__name__} ({error})"]
+    if called != cls.__name__ or repr(model) != description:
+        return [f"/: description: {shown(description)}: is not what a {cls.__name__} writes"]
+    return [] if [*model.parameters] == labels else ["/: description: has other parameters than posterior"]
+
+
+def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
+    """Raise DpmcError if a release must not have these attributes of the root or names of parameters.
+
+    For a run, before its ε is taken. `attributes` are those that are known by then, method, accountant and
+    hyperparameters among them.
+    """
+    for key, value in attributes.items():
+        try:
+            ROOT[key](value)
+        except (TypeError, ValueError) as error:
+            raise DpmcError(f"{key}: {shown(value)}: {error}") from None
+    if wrong := refused_names(parameters):
+        raise DpmcError(f"parameters: {wrong}")
+    values = json.loads(attributes["hyperparameters"])
+    release_books.refuse_values(values, attributes["accountant"])
+    release_books.algorithms_of(attributes["method"], values, dimension)
 
 
 def write(path: Path, tree: "xarray.DataTree") -> None:
@@ -287,9 +398,24 @@ def _write(path: Path, tree: "xarray.DataTree") -> None:
     write_netcdf(path, tree, nothing)
 
 
-def read(path: str | Path) -> "xarray.DataTree":
-    """Read a file whole, as it is, also if it is no release; raise DpmcError if it is no NetCDF file."""
+def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
+    """Read a file whole, as it is, also if it is no release; raise DpmcError if it is no NetCDF file.
+
+    Arrays larger than the file, which a release does not have, are refused before they are read. With `lab`,
+    a file of the lab may have them, since its arrays are compressed.
+    """
     with reading(path) as file:
+        is_lab = file.attrs.get("mode") == "lab"
+        arrays = [
+            variable
+            for group in file.subtree
+            for variable in group.to_dataset(inherit=False).variables.values()
+        ]
+        # A text takes 16 bytes beside its characters.
+        sizes = (array.size * (16 if array.dtype.kind in "OU" else array.dtype.itemsize) for array in arrays)
+        if sum(sizes) > Path(path).stat().st_size and not (is_lab and lab):
+            rule = LAB if is_lab else "has arrays larger than the file, so it is compressed or incomplete"
+            raise DpmcError(f"{path}: {rule}")
         return file.load()
 
 
@@ -308,11 +434,12 @@ def contents(tree: "xarray.DataTree") -> list[str]:
     except (KeyError, TypeError, ValueError, RecursionError):
         lines += ["no entry of a ledger"]
     for group in tree.subtree:
-        lines.append(group.path)
+        lines.append(_plain(group.path))
         for name, variable in group.to_dataset(inherit=False).variables.items():
-            sizes = ", ".join(f"{dim} {size}" for dim, size in variable.sizes.items())
-            lines.append(f"    {name} ({sizes}) {variable.dtype}")
-        lines += [f"    attributes: {', '.join(map(str, group.attrs))}"] if group.attrs else []
+            sizes = ", ".join(f"{_plain(str(dim))} {size}" for dim, size in variable.sizes.items())
+            lines.append(f"    {_plain(str(name))} ({sizes}) {variable.dtype}")
+        names = (_plain(str(name)) for name in group.attrs)
+        lines += [f"    attributes: {', '.join(names)}"] if group.attrs else []
     return lines
 
 
@@ -349,10 +476,6 @@ def entry_of(path: str | Path) -> dict[str, Any]:
     attrs = tree.attrs
     if attrs.get("mode") != "release":
         raise DpmcError(f"{path}: {LAB if attrs.get('mode') == 'lab' else 'is not a release'}")
-    try:
-        _entry(attrs["data_ledger"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise DpmcError(f"{path}: data_ledger: {error}") from None
     if problems := check(tree):
         raise DpmcError(f"{path}: {problems[0]}")
     return _object(attrs["data_ledger"])

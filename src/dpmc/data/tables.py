@@ -1,26 +1,26 @@
-"""Rows from a user's table: an array, a data frame, an xarray data set, or a file."""
+"""Rows from a user's table: an array, a data frame, an xarray data set, or a file.
 
+`read_rows` reads them for experiments, and says what is wrong with them. `release_rows` reads them for
+releases, and says nothing of them. Both read a table by `opened`, and its entries by `models/columns.py`.
+"""
+
+import csv
 import gzip
-import io
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, shown
-from dpmc.models.columns import LINE, MISSING, ROW, Coding, translated
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-
-MOST_COLUMNS = 10_000  #: of a CSV file: pandas needs half a millisecond for each, however few rows there are
+from dpmc.models.columns import LINE, MISSING, UNREADABLE, Coding, entries_of, is_missing, same_name
+from dpmc.models.in_memory import Table, table_of
 
 
 class Persons(NamedTuple):
@@ -54,179 +54,172 @@ def read_rows(
 
     Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
     """
-    import pandas  # slow to import
-
-    how = Reading(columns, coding or Coding(), persons)
-    if isinstance(source, str | Path):
-        return _read_file(Path(source), how)
-    where = f"data: {type(source).__name__}"
-    kind = type(source).__module__.partition(".")[0]
-    if kind == "xarray":
-        source = table_of(source, where)
-    elif kind != "pandas":
-        try:
-            if np.ma.isMaskedArray(source):
-                source = np.ma.filled(source.astype(float), np.nan)
-            source = np.asarray(source)
-        except ValueError:  # lists of different lengths, or a masked array of texts
-            source = np.asarray(None)
-        if source.dtype.kind not in "fiub" or source.ndim not in (1, 2):
-            raise DpmcError(f"{where}: must be numbers, rows by columns, as an array, a table or a path")
-        source = pandas.DataFrame(source)
-    return _rows_of(source.to_frame() if source.ndim == 1 else source, how, where)
+    table = opened(source, columns)
+    places = table.chosen(columns)
+    if columns is None and persons is not None and table.names:
+        places = {i: name for i, name in places.items() if name != same_name(persons.column)}
+        if not places:
+            raise DpmcError(f"{table.where}: has no column besides {persons.column}")
+    return table.rows(places, coding or Coding(), _kept(table, persons))
 
 
-class Reading(NamedTuple):
-    """What to read of a table, as `read_rows`."""
-
-    columns: Sequence[str] | None
-    coding: Coding
-    persons: Persons | None
-
-    def chosen(self, names: list[str], width: int, where: str) -> dict[int, str]:
-        """Return the indices of the columns to read; if none are named, without that of persons."""
-        places = chosen_columns(names, width, self.columns, where)
-        if self.columns is None and self.persons is not None and names:
-            places = {i: name for i, name in places.items() if name != self.persons.column}
-            if not places:
-                raise DpmcError(f"{where}: has no column besides {self.persons.column}")
-        return places
-
-    def kept(self, table: "DataFrame", names: list[str], where: str, form: str = ROW) -> "DataFrame":
-        """Return the table, columns numbered, without rows beyond the first `most` of each person."""
-        if self.persons is None:
-            return table
-        (place,) = chosen_columns(names, table.shape[1], [self.persons.column], where) if names else (None,)
-        if place is None:
-            raise DpmcError(f"{where}: has no names of columns, so no column {shown(self.persons.column)}")
+def _kept(table: Table, persons: Persons | None) -> np.ndarray:
+    """Return which rows (n,) are among the first `most` of their person."""
+    if persons is None:
+        return np.ones(table.shape[0], bool)
+    if not table.names:
+        raise DpmcError(f"{table.where}: has no names of columns, so no column {shown(persons.column)}")
+    (place,) = table.chosen([persons.column])
+    counts: Counter[Any] = Counter()
+    kept = np.zeros(table.shape[0], bool)
+    for row, entry in enumerate(entries_of(table.column(place))):
         # Blanks around a text, and a usual word for a missing value, would hide whose the row is.
-        whose = table.iloc[:, place].map(lambda value: value.strip() if isinstance(value, str) else value)
-        unknown = whose.isna() | whose.astype(str).str.fullmatch(rf"(?i:{MISSING.pattern})|")
-        for row in table.index[unknown][:1]:
-            raise DpmcError(f"{where}: {form.format(row, self.persons.column)}: says not whose the row is")
+        if is_missing(entry) or entry is UNREADABLE:
+            raise DpmcError(f"{table.place(row, persons.column)}: says not whose the row is")
+        who = same_name(entry).strip() if isinstance(entry, str) else entry
         try:
-            return table[(table.groupby(whose, sort=False).cumcount() < self.persons.most).to_numpy()]
+            counts[who] += 1
         except TypeError:  # a list, or another value that cannot be looked up
-            raise DpmcError(f"{where}: column {self.persons.column}: must be texts or numbers") from None
+            raise DpmcError(f"{table.where}: column {persons.column}: must be texts or numbers") from None
+        kept[row] = counts[who] <= persons.most
+    return kept
 
 
-def _read_file(path: Path, how: Reading) -> np.ndarray:
-    """Read the rows of a file, by its suffix."""
-    import pandas
+def opened(source: Any, columns: Sequence[str] | None, private: bool = False) -> Table:
+    """Return a table or a file as a table.
 
-    if not files.is_table(path):
-        raise DpmcError(
-            f"{path}: must end in {', '.join(files.TABLES)}, or be read by pandas and given as table"
-        )
-    try:
-        if path.name.endswith((".csv", ".csv.gz")):
-            return _read_csv(path, how)
-        path.open("rb").close()
-        excel = path.suffix == ".xlsx"
-        # Texts such as NA stay texts, to be refused or filled as in a CSV.
-        table = pandas.read_excel(path, keep_default_na=False) if excel else pandas.read_parquet(path)
-        return _rows_of(table, how, str(path))
-    except ImportError:
-        package = "openpyxl" if path.suffix == ".xlsx" else "pyarrow"
-        raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
-    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or f"cannot be read ({' '.join(str(error).split())[:100]})"
-        raise DpmcError(f"{path}: {reason}") from None
-
-
-def table_of(data: Any, where: str) -> "DataFrame":
-    """Return the data frame of a DataArray (rows, columns) or of a Dataset with one variable per column."""
-    if hasattr(data, "data_vars"):
-        sizes = {variable.dims for variable in data.data_vars.values()}
-        if len(sizes) != 1 or len(next(iter(sizes))) != 1:
-            raise DpmcError(f"{where}: must have variables along one and the same dimension, one a column")
-        return data.to_dataframe()[list(data.data_vars)]
-    if data.ndim not in (1, 2):
-        raise DpmcError(f"{where}: has {data.ndim} dimensions, must have rows and columns")
-    return data.to_series().to_frame() if data.ndim == 1 else data.to_pandas()
-
-
-def _rows_of(table: "DataFrame", how: Reading, where: str) -> np.ndarray:
-    """Return the rows of a data frame, whose columns may have no names."""
-    named = any(isinstance(name, str) for name in table.columns)
-    names = list(map(str, table.columns)) if named else []
-    chosen = how.chosen(names, table.shape[1], where)
-    if table.empty:
-        raise DpmcError(f"{where}: holds no rows")
-    table = how.kept(table.reset_index(drop=True), names, where)
-    parts = []
-    for i, label in chosen.items():
-        column = table.iloc[:, i].infer_objects()  # numbers kept as objects
-        if names:
-            column = translated(column, label, how.coding, where)
-        if getattr(column.dtype, "kind", "O") not in "fiub":
-            wrong = next((value for value in column if not isinstance(value, int | float)), column.dtype)
-            raise DpmcError(f"{where}: column {label}: {shown(wrong)} is not a number")
-        with np.errstate(all="ignore"):  # a number beyond those of double precision becomes infinite
-            parts.append(column.to_numpy(dtype=float, na_value=np.nan))
-    rows = np.column_stack(parts)
-    for row, i in np.argwhere(~np.isfinite(rows))[:1]:
-        label = list(chosen.values())[i]
-        raise DpmcError(
-            f"{where}: {ROW.format(table.index[row], label)}: is NaN or infinite, must be a number"
-        )
-    return rows
-
-
-def _read_csv(path: Path, how: Reading) -> np.ndarray:
-    """Read the rows of a CSV file with or without a line of names.
-
-    Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
-    the noise, would depend on the rows. A blank line is a row without values, which is refused.
-
-    Raises DpmcError naming the first line that cannot be read.
+    If the rows are `private`, what is refused does not depend on an entry, and the width of a list is that of
+    `columns`.
     """
-    import pandas
+    if isinstance(source, str | Path):
+        return _of_file(Path(source), private)
+    width = len(columns) if private and columns is not None else None
+    if private and isinstance(source, Sequence) and width is None:
+        where = f"data: {type(source).__name__}"
+        raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
+    return table_of(source, f"data: {type(source).__name__}", width)
 
+
+def _of_file(path: Path, private: bool) -> Table:
+    """Return a file as a table, by its suffix."""
+    name = path.name.lower()
+    if not files.is_table(path) or (private and name.endswith(".xlsx")):
+        ends = ", ".join(end for end in files.TABLES if not (private and end == ".xlsx"))
+        raise DpmcError(f"{path}: must end in {ends}, or be read by pandas and given as table")
     try:
+        if name.endswith(".parquet"):
+            path.open("rb").close()
+            return _of_parquet(path)
+        if name.endswith(".xlsx"):
+            import pandas
+
+            path.open("rb").close()
+            # Texts such as NA stay texts, to be refused or filled as in a CSV.
+            return table_of(pandas.read_excel(path, keep_default_na=False), str(path))
         content = path.read_bytes()
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
+        content = gzip.decompress(content) if name.endswith(".gz") else content
+        return _of_csv(content.decode("utf-8-sig", "replace" if private else "strict"), path, private)
+    except ImportError:
+        package = "openpyxl" if name.endswith(".xlsx") else "pyarrow"
+        raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
-    if not text.strip():
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        reason = "" if private else f" ({' '.join(str(error).split())[:100]})"
+        raise DpmcError(f"{path}: {getattr(error, 'strerror', None) or f'cannot be read{reason}'}") from None
+
+
+def _of_parquet(path: Path) -> Table:
+    """Return a Parquet file as a table, of which a column is read when it is asked for.
+
+    An index that pandas wrote is no column, as in its data frame.
+    """
+    from pyarrow import ArrowException, parquet, types
+
+    with parquet.ParquetFile(path) as file:
+        schema, n = file.schema_arrow, file.metadata.num_rows
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    names = [name for name in schema.names if name not in index]
+
+    def column(i: int) -> Any:
+        # As it is: a cast to the dictionary's type would check all of its texts, and refuse all for one.
+        dictionary = [names[i]] if types.is_dictionary(schema.field(names[i]).type) else []
+        try:
+            with parquet.ParquetFile(path, read_dictionary=dictionary) as file:
+                return file.read(columns=[names[i]], use_pandas_metadata=False).column(names[i])
+        except (OSError, ArrowException):
+            raise DpmcError(f"{path}: column {names[i]}: cannot be read") from None
+
+    return Table(str(path), list(map(same_name, names)), (n, len(names)), column)
+
+
+def _of_csv(text: str, path: Path, private: bool) -> Table:
+    """Return a CSV file with or without a line of names as a table; private rows have names.
+
+    Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
+    the noise, would depend on the rows. A line ends as the first one does.
+
+    Entries of a line that is none of CSV or has too few or too many are no numbers; if rows are not private,
+    such a line is refused.
+    """
+    if not private and not text.strip():
         raise DpmcError(f"{path}: holds no rows")
-    if (width := re.split("[\r\n]", text, maxsplit=1)[0].count(",") + 1) > MOST_COLUMNS:
-        raise DpmcError(f"{path}: line 1: has {width} columns, at most {MOST_COLUMNS} are read")
-    as_it_is: dict[str, Any] = {"header": None, "dtype": str, "na_filter": False, "skip_blank_lines": False}
+    end = "\r" if re.match(r"[^\r\n]*\r(?!\n)", text) else "\n"
+    lines = [line.removesuffix("\r") for line in text.removesuffix(end).split(end)]
+    first = [item.strip() for item in _fields(lines[0])]
+    names = _names(first, path, private)
+    width = len(first)
+    rows: list[list[Any]] = list(map(_fields, lines[1 if names else 0 :]))
+    for row, fields in enumerate(rows):
+        if len(fields) != width and not private:
+            line = row + 1 + bool(names)
+            raise DpmcError(f"{path}: line {line}: {_lacking(fields, names, width)}")
+        if len(fields) != width:
+            rows[row] = [UNREADABLE] * width
+    shape, names = (len(rows), width), list(map(same_name, names))
+    return Table(str(path), names, shape, lambda i: [row[i] for row in rows], LINE, 1 + bool(names))
+
+
+def _lacking(fields: list[str], names: list[str], width: int) -> str:
+    """Return what is wrong with a line of CSV that has not `width` fields."""
+    if not fields:
+        return "is not CSV (a quoted line break; every row must be one line)"
+    if len(fields) > width:
+        return f"has {len(fields)} entries, must have {width}"
+    lacking = 0 if fields == [""] else len(fields)
+    return f"column {names[lacking] if names else lacking + 1} is missing; every line must be a row"
+
+
+def _fields(line: str) -> list[str]:
+    """Return the fields of one line of CSV; [] if it is none."""
+    if '"' not in line:
+        return line.split(",")
+    reader = csv.reader([f"{line}\n", ""], skipinitialspace=True)
     try:
-        table = pandas.read_csv(io.StringIO(text), skipinitialspace=True, **as_it_is)
-    except pandas.errors.EmptyDataError:
-        raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns") from None
-    except pandas.errors.ParserError as error:
-        raise DpmcError(f"{path}: is not CSV ({' '.join(str(error).split())})") from None
-    # Only quotes can hide a line break.
-    if '"' in text:
-        broken = table.apply(lambda column: column.str.contains(r"[\r\n]")).any(axis=1)
-        if broken.any():
-            rule = "is not CSV (a quoted line break; every row must be one line)"
-            raise DpmcError(f"{path}: line {broken.argmax() + 1}: {rule}")
-    table = table.apply(lambda column: column.str.strip())
-    width, first = table.shape[1], list(table.iloc[0])
-    if width == 1 and (";" in first[0] or "\t" in first[0]):
-        raise DpmcError(f"{path}: line 1: {shown(first[0])}: columns must be separated by commas")
-    header = first if _is_header(first, path) else []
-    places = how.chosen(header, width, str(path))
-    chosen = list(places)
-    table.index += 1  # lines, for messages
-    table = how.kept(table.iloc[1 if header else 0 :], header, str(path), LINE).iloc[:, chosen]
-    if table.empty:
-        raise DpmcError(f"{path}: holds no rows")
-    if header and how.coding != Coding():
-        table = pandas.concat(
-            [translated(table.iloc[:, i], name, how.coding, str(path), LINE).astype(str)
-             for i, name in enumerate(places.values())], axis=1)  # fmt: skip
-    numbers = table.apply(lambda column: column.str.fullmatch(DECIMAL))
-    rows: np.ndarray = table.where(numbers, "nan").to_numpy().astype(float)  # exact, unlike pandas' own
-    for row, i in np.argwhere(~np.isfinite(rows))[:1]:
-        value, label = table.iloc[row, i], header[chosen[i]] if header else chosen[i] + 1
-        what = f": {shown(value)} is not a number" if value else " is missing; every line must be a row"
-        raise DpmcError(f"{path}: {LINE.format(table.index[row], label)}{what}")
-    return rows
+        fields = next(reader)
+    except csv.Error:
+        return []
+    return fields if reader.line_num == 1 else []  # else a quote is open
+
+
+def _names(first: list[str], path: Path, private: bool) -> list[str]:
+    """Return the names in a first line; [] if it is a row, which of private rows it must not be."""
+    if first and first[0].startswith("#"):
+        raise DpmcError(f"{path}: line 1: {shown(first[0])}: is a comment: remove it, the names come first")
+    if len(first) == 1 and (";" in first[0] or "\t" in first[0]):
+        raise DpmcError(
+            f"{path}: line 1: {shown(first[0])}: columns must be separated by commas, and decimals have a "
+            'point: write the table so, or read it by pandas (sep=";", decimal=",")'
+        )
+    if private:
+        if all(DECIMAL.fullmatch(name) for name in first) or not any(first):
+            raise DpmcError(
+                f"{path}: line 1: must be the names of the columns; a release reads no other file"
+            )
+        return first
+    if not any(first):
+        raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns")
+    return first if _is_header(first, path) else []
 
 
 def _is_header(items: list[str], path: Path) -> bool:
@@ -252,17 +245,3 @@ def _is_header(items: list[str], path: Path) -> bool:
                 "fill or remove the value, or give the column another name"
             )
     return all(item and not number for item, number in zip(items, numbers, strict=True))
-
-
-def chosen_columns(names: list[str], width: int, columns: Sequence[str] | None, where: str) -> dict[int, str]:
-    """Return the indices of the requested columns, each with its name, or its number as text."""
-    if not names:
-        if columns is not None and len(columns) != width:
-            raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
-        return dict(enumerate(columns or map(str, range(width))))
-    for name in columns or names:
-        if names.count(name) > 1:
-            raise DpmcError(f"{where}: two columns have the same name, {name}: rename one")
-        if name not in names:
-            raise DpmcError(f"{where}: has no column {shown(name)}; it has {', '.join(names)}")
-    return {names.index(name): name for name in columns or names}

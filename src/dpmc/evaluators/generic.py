@@ -95,12 +95,17 @@ class Evaluator:
                 counts[c] += clipped
         return sums, counts
 
-    def summary_sum(self, centre: np.ndarray, bound: float) -> np.ndarray:
-        """Return Σ_j clip(t(x_j) − centre) (k,) over all rows, clipped as gradients are; t: summaries."""
-        total = np.zeros(len(centre))
+    def summary_sum(self, centre: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
+        """Return Σ_j clip(t(x_j) − centre) (k,) over all rows, clipped as gradients are, and the count.
+
+        t: summaries.
+        """
+        total, count = np.zeros(len(centre)), 0
         for rows in self._chunks():
-            total += _clipped_sum(summaries(cast(SummaryModel, self._model), rows) - centre, bound)[0]
-        return total
+            part, clipped = _clipped_sum(summaries(cast(SummaryModel, self._model), rows) - centre, bound)
+            total += part
+            count += clipped
+        return total, count
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray

@@ -88,13 +88,13 @@ class LatticeEvaluator(Evaluator):
             sums[c] = self.gradient_integers(theta[c], bound).sum(axis=0)
         return sums, np.zeros(len(theta), np.int64)
 
-    def summary_sum(self, centre: np.ndarray, bound: float) -> np.ndarray:
-        """Return Σ_j k_j (k,) of all rows, in parts, which bound the memory."""
+    def summary_sum(self, centre: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
+        """Return Σ_j k_j (k,) of all rows, in parts, which bound the memory, and 0."""
         total = np.zeros(len(centre), np.int64)
         for i in range(0, self.n, calls.MOST_ROWS):
             part = np.arange(i, min(i + calls.MOST_ROWS, self.n))
             total += self.summary_integers(centre, bound, part).sum(axis=0)
-        return total
+        return total, 0
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray

@@ -217,19 +217,20 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
     Without log ratios there is no acceptance rate, unless a test is public. A clip fraction is #{rows
-    clipped} / (rows x evaluations), rejected proposals included (Section 6.3); without evaluations there is
-    none. If the number of rows is random, rows are those used; their number is reported too, with the
-    fractions of tests with noise and of tests on all rows. If epsilon is per iteration, the number of rows is
-    reported for every method.
+    clipped} / (rows x evaluations), rejected proposals included (Section 6.3); without evaluations or counts
+    there is none. That of summaries is of a run's one sum. If the number of rows is random, rows are those
+    used; their number is reported too, with the fractions of tests with noise and of tests on all rows. If
+    epsilon is per iteration, the number of rows is reported for every method.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
     proposals = int(chain.draws.shape[0]) * iterations
     values: dict[str, float] = {}
-    if int(attrs["ratio_evaluations_per_iteration"]) or int(attrs.get("has_public_test", 0)):
+    tested = int(attrs.get("ratio_evaluations_per_iteration", 0)) or int(attrs.get("has_public_test", 0))
+    if tested and "accepted" in total:
         values["acceptance_rate"] = total["accepted"] / proposals
     for name in ("ratio", "gradient"):
-        evaluations = proposals * int(attrs[f"{name}_evaluations_per_iteration"])
+        evaluations = proposals * int(attrs.get(f"{name}_evaluations_per_iteration", 0))
         rows = evaluations * int(attrs.get("rows_per_evaluation", attrs["n"]))
         if "rows_used" in total and name == "ratio":
             rows = total["rows_used"]
@@ -243,7 +244,9 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     elif attrs.get("epsilon_kind") == "per-iteration":
         evaluations = sum(int(attrs[f"{name}_evaluations_per_iteration"]) for name in ("ratio", "gradient"))
         values["rows_per_iteration"] = evaluations * int(attrs["rows_per_evaluation"])
-    values["diverged"] = total["diverging"]
+    if int(attrs.get("sums_of_run", 0)):  # its rows clipped are counted as those of a gradient
+        values["sum_clip_fraction"] = total["gradient_clipped"] / (int(attrs["n"]) * len(chain.draws))
+    values["diverged"] = total.get("diverging", 0)
     return values
 
 

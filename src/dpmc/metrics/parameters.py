@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.common.draws import diagnostics, for_all_rows, is_of_tempered_sum, second_half
+from dpmc.common.draws import (
+    diagnostics,
+    for_all_rows,
+    is_of_tempered_sum,
+    second_half,
+    unmoved,
+    warning_of_unmoved,
+)
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import checked, shown
+from dpmc.common.logs import LOGGER
+from dpmc.common.values import checked, real, shown
 from dpmc.data.chain_files import Run, as_tree
 
 if TYPE_CHECKING:
     import pandas
+    import xarray
 
 #: Models of the catalogue whose tempered posterior is not nearly normal, by a word of their name.
 CURVED = ("banana", "mixture", "circle")
@@ -33,6 +43,9 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     `lower` and `upper` are NaN where it is wrong: for the catalogue's banana, mixture and circle, for
     `noisy-statistics`, and for a parameter whose draws have a skewness beyond 1. Without tempering, `lower`
     and `upper` are quantiles of the draws.
+
+    Of a parameter that some chain never moved only `mean` and `sd_draws` are numbers, the others are NaN, and
+    a warning names it.
 
     No interval contains the bias of clipped rows. The table is a function of draws alone, so that it may be
     released with them.
@@ -55,45 +68,67 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     Raises
     ------
     DpmcError
-        For a file that cannot be read, runs of different models or rows, and too few draws.
+        For a file that cannot be read, runs of different models, parameters or rows, and too few draws.
     """
     import pandas
 
+    level = checked("summary: level", real, level)
     if not runs or not 0.0 < level < 1.0:
         raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
     trees = [as_tree(run) for run in runs]
-    about = trees[0].attrs
-    for key in SAME:
-        values = {str(tree.attrs.get(key)): None for tree in trees}
-        if len(values) > 1:
-            raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(values)}")
+    for key, *values in zip((*SAME, "parameters", "ledger of the rows"), *map(_alike, trees), strict=True):
+        if len(different := dict.fromkeys(values)) > 1:
+            raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(different)}")
     halves = [second_half(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
     found = checked("summary", diagnostics, draws)
+    temperature = float(trees[0].attrs.get("temperature", 1.0))
+    lower, upper, how = _interval(trees, draws, found.mcse, level)
+    sd = draws.std(axis=(0, 1))
+    scale = np.where(np.isnan(lower), np.nan, temperature**0.5)
+    columns = {"mean": draws.mean(axis=(0, 1)), "sd": scale * sd, "lower": lower, "upper": upper}
+    columns |= {"sd_draws": sd, "mcse": found.mcse, "ess": found.ess, "r_hat": found.rhat}
+    names = halves[0]["parameter"].values
+    table = pandas.DataFrame(columns, index=pandas.Index(names, name="parameter"))
+    if warning := warning_of_unmoved(draws, names):
+        LOGGER.warning("summary: %s", warning)
+        how += "; NaN where a chain never moved"
+        table.loc[unmoved(draws).any(axis=0), table.columns.difference(["mean", "sd_draws"])] = np.nan
+    table.attrs = {"temperature": temperature, "level": level, "interval": how}
+    return table
+
+
+def _alike(tree: xarray.DataTree) -> list[str]:
+    """Return what runs must have in common: `SAME`, parameters, and of releases the data set's ledger."""
+    about: dict[Any, Any] = tree.attrs
+    ledger = json.loads(str(about["data_ledger"]))["ledger"] if "data_ledger" in about else ""
+    labels = second_half(tree)["parameter"].values.tolist()
+    return [*(str(about.get(key)) for key in SAME), str(labels), str(ledger)]
+
+
+def _interval(
+    trees: list[xarray.DataTree], draws: np.ndarray, mcse: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Return the ends (d,) of the interval of each parameter, from draws (chains, draws, d), and how.
+
+    `mcse` (d,) is the error of the means. NaN where tempering cannot be taken out.
+    """
+    about = trees[0].attrs
     temperature, model = float(about.get("temperature", 1.0)), str(about.get("model_id", about["model"]))
-    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     sides = 0.5 - 0.5 * level, 0.5 + 0.5 * level
     if temperature == 1.0:
         lower, upper = np.quantile(draws, sides, axis=(0, 1))
-        how = "quantiles of the draws"
-    else:
-        noisy_sum = any(is_of_tempered_sum(tree.attrs) for tree in trees)
-        normal = ~_skewed(draws) & (not noisy_sum) & (not any(word in model for word in CURVED))
-        narrow = for_all_rows(draws, temperature, found.mcse).std(axis=(0, 1))
-        lower, upper = (
-            np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides
-        )
-        how = f"of all rows, by a normal approximation: sd is {temperature**0.5:.4g} (√T) times sd_draws"
-        if not normal.all():
-            why = "given a noisy sum, whose noise is not tempered" if noisy_sum else "not nearly normal"
-            how += f"; NaN where the draws are {why}, so that tempering cannot be taken out"
-    scale = np.where(np.isnan(lower), np.nan, temperature**0.5)
-    columns = {"mean": mean, "sd": scale * sd, "lower": lower, "upper": upper, "sd_draws": sd}
-    columns |= {"mcse": found.mcse, "ess": found.ess, "r_hat": found.rhat}
-    table = pandas.DataFrame(columns, index=pandas.Index(halves[0]["parameter"].values, name="parameter"))
-    table.attrs = {"temperature": temperature, "level": level, "interval": how}
-    return table
+        return lower, upper, "quantiles of the draws"
+    noisy_sum = any(is_of_tempered_sum(tree.attrs) for tree in trees)
+    normal = ~_skewed(draws) & (not noisy_sum) & (not any(word in model for word in CURVED))
+    narrow, mean = for_all_rows(draws, temperature, mcse).std(axis=(0, 1)), draws.mean(axis=(0, 1))
+    lower, upper = (np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides)
+    how = f"of all rows, by a normal approximation: sd is {temperature**0.5:.4g} (√T) times sd_draws"
+    if not normal.all():
+        why = "given a noisy sum, whose noise is not tempered" if noisy_sum else "not nearly normal"
+        how += f"; NaN where the draws are {why}, so that tempering cannot be taken out"
+    return lower, upper, how
 
 
 def lines(table: pandas.DataFrame) -> list[str]:

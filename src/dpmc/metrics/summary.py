@@ -7,12 +7,13 @@ a function of the rows: it is marked private, is for the owner of the data only,
 import contextlib
 import decimal
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmc.common.draws import warning_of_unmoved
 from dpmc.data.chain_files import Chains
 from dpmc.data.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half_of
@@ -34,10 +35,17 @@ ALL_CLIPPED = 0.99
 #: Share of the proposals that are not finite.
 DIVERGING_MOST = 0.5
 
-#: Kind of clipping -> the metric with its fraction, and the hyperparameters that bound it in some algorithms.
+NAN = "the log-likelihood may be NaN or infinite"  #: a cause of clipping
+#: Kind of clipping -> the metric with its fraction, the hyperparameters that bound it in some algorithms, and
+#: a likely cause if all are clipped.
 CLIPPED = {
-    "log ratios": ("ratio_clip_fraction", ("clip", "clip_l")),
-    "gradients": ("gradient_clip_fraction", ("clip", "clip_g")),
+    "log ratios": ("ratio_clip_fraction", ("clip", "clip_l"), NAN),
+    "gradients": ("gradient_clip_fraction", ("clip", "clip_g"), NAN),
+    "summaries": (
+        "sum_clip_fraction",
+        ("clip",),
+        "columns may need a centre and scale, or clip is small",
+    ),
 }
 
 
@@ -48,6 +56,7 @@ class _Result(NamedTuple):
     chains: int  # of all seeds together
     spent: str  # the largest ε that a seed has spent, rounded up; "inf" without a budget
     values: dict[str, float]  # means over the seeds by metric; diverged: a share; none for no iterations
+    unmoved: str  # names parameters that a chain never moved; "" if there are none
 
 
 def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]:
@@ -71,19 +80,24 @@ def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]
     warnings = [
         f"dpmc: warning: {name(result.about)}: {text}"
         for result in results
-        if result.values and result.about["status"] == "ok"  # otherwise the status names the problem
+        # A status names the problem; a release has none.
+        if result.values and result.about.get("status", "ok") == "ok"
         for text in _warnings(result)
     ]
     # No number of clipped rows may decide whether the last line appears.
     public = [text for text in warnings if "(private)" not in text]
-    if public and any(result.spent != "inf" for result in results) and not is_public(about["dataset"]):
+    if (
+        public
+        and any(result.spent != "inf" for result in results)
+        and not is_public(about.get("dataset", ""))
+    ):
         warnings.append(
             "dpmc: another run on these rows spends as much again: try remedies on simulated rows"
         )
     return said + warnings
 
 
-def name(about: dict[str, Any]) -> str:
+def name(about: Mapping[Any, Any]) -> str:
     """Return the name of a cell, from the attributes of a chain file."""
     return f"{about['model']} {about['method']} epsilon {about['epsilon']}"
 
@@ -100,15 +114,24 @@ def _result(runs: Sequence[Chains]) -> _Result:
     about = runs[0].attrs
     ledgers = [json.loads(str(run.attrs["ledger"])) for run in runs]
     spent = [float(ledger["epsilon_spent"]) for ledger in ledgers if ledger["epsilon_spent"] is not None]
+    if about.get("mode") == "release":  # takes all of its ε, also the part that its iterations leave
+        spent = [float(run.attrs["epsilon"]) for run in runs]
     iterations, each = int(about["iterations"]), int(about["chains"])
     values: dict[str, float] = {}
+    unmoved = ""
     if iterations:
         by_run = [fractions(run, iterations) for run in runs]
         values = {key: float(np.mean([run[key] for run in by_run])) for key in by_run[0]}
         values["diverged"] /= iterations * each
+        halves = [second_half_of(run) for run in runs]
+        shortest = min(half.shape[1] for half in halves)  # releases may have lost iterations
+        late = np.concatenate([half[:, half.shape[1] - shortest :] for half in halves])
+        unmoved = warning_of_unmoved(
+            late, runs[0].parameters or [f"theta[{i}]" for i in range(late.shape[2])]
+        )
         with contextlib.suppress(ValueError):  # too few draws, or chains that never moved
-            values |= convergence(np.concatenate([second_half_of(run) for run in runs]))._asdict()
-    return _Result(about, len(runs) * each, rounded_up(max(spent)) if spent else "inf", values)
+            values |= convergence(late)._asdict()
+    return _Result(about, len(runs) * each, rounded_up(max(spent)) if spent else "inf", values, unmoved)
 
 
 def _row(result: _Result, files: Sequence[Path]) -> dict[str, str]:
@@ -127,7 +150,7 @@ def _row(result: _Result, files: Sequence[Path]) -> dict[str, str]:
         "ESS": text("ess_bulk_min", ".0f"),
         "R-hat": "-" if result.chains == 1 else text("rhat_max", ".2f"),
     }
-    row |= {f"{what} clipped*": text(key, ".1%") for what, (key, _) in CLIPPED.items()}
+    row |= {f"{what} clipped*": text(key, ".1%") for what, (key, *_) in CLIPPED.items()}
     if files:
         row["file"] = str(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     return row
@@ -148,19 +171,18 @@ def _warnings(result: _Result) -> Iterator[str]:
     accepted, ess, rhat = map(values.get, ("acceptance_rate", "ess_bulk_min", "rhat_max"))
     if values["diverged"] > DIVERGING_MOST:
         yield f"most proposals are not finite: make {step} smaller"
-    for what, (key, bounds) in CLIPPED.items():
+    for what, (key, bounds, cause) in CLIPPED.items():
         share, clip = values.get(key, 0.0), own(*bounds)
         if share > ALL_CLIPPED:
-            yield (
-                f"all {what} are clipped (private): the log-likelihood may be NaN or infinite; "
-                "see what it gives on simulated rows"
-            )
+            yield (f"all {what} are clipped (private): {cause}; see what the model gives on simulated rows")
         elif share > CLIPPED_MOST:
             remedy = f"raise {clip}" if clip else f"make {step} smaller"
             yield (
                 f"{share:.0%} of {what} are clipped (private), which biases the chain: {remedy}; "
                 "let simulated rows decide, not these"
             )
+    if result.unmoved:
+        yield result.unmoved
     if accepted is not None and accepted < ACCEPTED_LEAST:
         also = f", or the noise ({noise})" if noise else ""
         yield f"{accepted:.1%} of the proposals were accepted: make {step} smaller{also}"

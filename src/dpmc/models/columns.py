@@ -1,16 +1,27 @@
-"""Columns of a table as numbers: levels of categories and fills of missing values, both public."""
+"""Columns of a table as numbers, entry by entry: one rule for experiments and releases.
+
+Levels of categories and fills of missing values are public. An entry that is no number becomes NaN, and no
+entry decides how another one is read. What is refused is a column's type, if no entry of it can be a number.
+"""
 
 from __future__ import annotations
 
+import numbers
 import re
-from collections.abc import Mapping
+import unicodedata
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import shown
+from dpmc.common.values import DECIMAL, shown
 
 if TYPE_CHECKING:
-    from pandas import Series
+    from pandas import Index
 
 #: Places in messages: rows of a table from 0, lines of a file from 1.
 ROW, LINE = "row {}, column {}", "line {}: column {}"
@@ -18,6 +29,7 @@ ROW, LINE = "row {}, column {}", "line {}: column {}"
 MISSING = re.compile(
     r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
 )
+TRUTH = {"true": 1, "false": 0}
 
 
 class Coding(NamedTuple):
@@ -26,29 +38,221 @@ class Coding(NamedTuple):
     levels: Mapping[str, tuple[str, ...]] = {}  # of categories: a level becomes its place, 0, 1, …
     fills: Mapping[str, Any] = {}  # what stands for a missing value: a number, or a level
 
+    def rule(self, name: str) -> Rule:
+        """Return the rule of a column.
 
-def text_of(value: object) -> str:
-    """Return a level as text; 1, 1.0 and "1" are the same level."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value).strip()
+        A level has its place by its text and, if it is a number that no other level is, by this number.
+        """
+        texts = self.levels.get(name, ())
+        places: dict[str | Decimal | None, int] = {text: i for i, text in enumerate(texts)}
+        values = [_value_of(text) for text in texts]
+        places.update((x, i) for i, x in enumerate(values) if x is not None and values.count(x) == 1)
+        return Rule(places, self.fills.get(name))
 
 
-def translated(column: Series, name: str, coding: Coding, where: str, form: str = ROW) -> Series:
-    """Return a column with missing values filled and levels as numbers.
+class Rule(NamedTuple):
+    """How the entries of a column become numbers; public, and the same for every row."""
 
-    Raises DpmcError, naming `where` and by `form` index and column, for a value that is none of the levels.
+    levels: Mapping[str | Decimal | None, int] = {}  # of a category, as texts and as numbers; {}: numbers
+    fill: Any = None  # what stands for a missing value; None: NaN
+
+    def number(self, entry: object) -> float:
+        """Return an entry as a number, that of a category as the place of its level; NaN for what is none."""
+        try:
+            if self.fill is not None and is_missing(entry):
+                entry = self.fill
+            if isinstance(entry, complex | np.complexfloating) and entry.imag == 0.0:
+                entry = entry.real  # one complex number makes all entries of an array complex
+            if not self.levels:
+                return number(entry)
+            # A number and its text have one place, because one row may decide which of them a column holds.
+            keys = text_of(entry), _value_of(entry)
+            return next((float(self.levels[key]) for key in keys if key in self.levels), np.nan)
+        except Exception:  # of methods of the entry
+            return np.nan
+
+    def wrong(self, entry: object) -> str:
+        """Return what is wrong with an entry whose number is not finite."""
+        entry = entry.item() if isinstance(entry, np.generic) else entry
+        if self.levels:
+            known = ", ".join(level for level in self.levels if isinstance(level, str))
+            return f": {shown(entry)} is not a level ({known})"
+        if isinstance(entry, str) and not str.strip(entry):
+            return " is missing, must be a number"
+        if not isinstance(entry, str) and is_missing(entry) or np.isinf(self.number(entry)):
+            return ": is NaN or infinite, must be a number"
+        return f": {shown(entry)} is not a number"
+
+
+class Unreadable:
+    """An entry that its library cannot make an object of Python, such as a date beyond the year 9999."""
+
+    def __repr__(self) -> str:
+        return "an entry that cannot be read"
+
+
+UNREADABLE = Unreadable()
+
+
+def same_name(text: object) -> str:
+    """Return a name or level in composed Unicode: one that looks like it is the same."""
+    return unicodedata.normalize("NFC", str(text))
+
+
+def text_of(value: Any) -> str:
+    """Return a level as text: a whole number in its digits, another one as Python shows it.
+
+    1, 1.0, true and "1" are the same level. Floats beyond 2⁵³ skip whole numbers and keep their own text.
     """
-    if name in coding.fills:
-        lacking = column.isna() | column.map(
-            lambda value: isinstance(value, str) and (not value.strip() or bool(MISSING.fullmatch(value)))
+    if not is_number(value):
+        return same_name(value).strip()
+    if isinstance(value, numbers.Integral | np.bool_):
+        return str(int(value))
+    whole = abs(value) <= 2**53 and value == int(value)  # false for NaN
+    return str(int(value)) if whole else str(float(value) if isinstance(value, Fraction) else value)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number or truth value of Python or NumPy, also NaN."""
+    # NumPy's time spans are whole numbers for Python.
+    return isinstance(value, numbers.Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
+
+
+def number(value: Any) -> float:
+    """Return a number or truth value of Python, NumPy or text as a float; NaN for anything else.
+
+    Raises OverflowError or ValueError for a number that no float is near.
+    """
+    if isinstance(value, str):
+        value = str.strip(value)
+        return float(value) if DECIMAL.fullmatch(value) else float(TRUTH.get(value.lower(), np.nan))
+    return float(value) if is_number(value) else np.nan
+
+
+def _value_of(value: Any) -> Decimal | None:
+    """Return the exact number that an entry shows; None for what is no number."""
+    text = str.strip(value) if isinstance(value, str) else text_of(value)
+    if text.lower() in TRUTH:
+        return Decimal(TRUTH[text.lower()])
+    return Decimal(text) if DECIMAL.fullmatch(text) else None
+
+
+def is_missing(value: object) -> bool:
+    """Return whether an entry is empty, None, NaN or one of the usual words for a missing value."""
+    if isinstance(value, str):
+        return bool(MISSING.fullmatch(str.strip(value) or "NA"))
+    import pandas  # slow to import
+
+    try:
+        return pandas.isna(value) is True  # an array for a list
+    except Exception:  # of methods of the entry
+        return False
+
+
+def labels_of(index: Index, where: str) -> list[str]:
+    """Return the names of a table's columns; [] if they are 0, 1, …: it has none."""
+    if index.nlevels > 1:
+        raise DpmcError(
+            f"{where}: has names of {index.nlevels} levels; make them one: "
+            'table.columns = ["_".join(map(str, name)) for name in table.columns]'
         )
-        filled = column.astype(object).where(~lacking, coding.fills[name])
-        column = filled.astype(str) if isinstance(column.dropna().iloc[:1].squeeze(), str) else filled
-        column = column.infer_objects()
-    if name in coding.levels:
-        levels = coding.levels[name]
-        numbers = column.map(text_of).map({level: i for i, level in enumerate(levels)})
-        for row, value in column[numbers.isna()].head(1).items():
-            known = ", ".join(levels)
-            raise DpmcError(f"{where}: {form.format(row, name)}: {shown(value)} is not a level ({known})")
-        column = numbers
-    return column
+    names = list(index)
+    return [] if names == list(range(len(names))) else list(map(same_name, names))
+
+
+def numbers_of(column: Any, rule: Rule, where: str) -> np.ndarray:
+    """Return a column (n,) as floats, NaN for entries that are no numbers.
+
+    A column is a list, an array, a series of pandas or a chunked array of pyarrow. Raises DpmcError naming
+    `where` for a type of which no entry is a number.
+    """
+    import pandas
+
+    kind = _kind_of(column, bool(rule.levels), where)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of an entry's methods, and of numbers beyond double precision
+        if rule == Rule() and kind in ("f", "i", "u", "b"):
+            if isinstance(column, pandas.Series):
+                return column.to_numpy(dtype=float, na_value=np.nan)
+            return np.asarray(column, dtype=float)
+        return np.array([rule.number(entry) for entry in entries_of(column)], dtype=float)
+
+
+def entries_of(column: Any) -> Sequence[Any]:
+    """Return the entries of a column as objects of Python or NumPy."""
+    import pandas
+
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, pandas.CategoricalDtype):
+        known = entries_of(column.cat.categories.to_series())
+        return [known[code] if code >= 0 else None for code in column.cat.codes]
+    if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
+        column = np.asarray(column)  # whose entries keep their type: as float 0.1 of 32 bits is not 0.1
+    at = column.array if hasattr(column, "array") else column
+    try:
+        return at.to_pylist() if hasattr(at, "to_pylist") else list(at)
+    except Exception:  # one entry cannot be read: it must not decide whether the others are
+        return [_entry(at, i) for i in range(len(at))]
+
+
+def _entry(column: Any, place: int) -> Any:
+    """Return one entry, or what stands for an entry that cannot be read."""
+    try:
+        entry = column[place]
+        return entry.as_py() if hasattr(entry, "as_py") else entry
+    except Exception:  # of the library that holds it
+        return UNREADABLE
+
+
+def _kind_of(column: Any, coded: bool, where: str) -> str:
+    """Return the kind of a column's type, as NumPy's; raise DpmcError for one that holds no numbers.
+
+    A type that one odd entry gives to a column of numbers (texts, objects, complex numbers) is read by entry.
+    Dates and times may be levels.
+    """
+    import pandas
+
+    dtype = shown_type = getattr(column, "dtype", None)
+    if isinstance(dtype, pandas.CategoricalDtype):
+        shown_type = dtype.categories.dtype
+    elif dtype is None and hasattr(column, "type"):  # not a list
+        shown_type = column.type
+    kind = str(getattr(dtype, "kind", "O"))
+    if isinstance(shown_type, pandas.ArrowDtype):
+        holds = _of_arrow(shown_type.pyarrow_dtype)
+    elif dtype is None and shown_type is not None:
+        holds = _of_arrow(shown_type)
+        kind = "f" if holds == "numbers" else "O"
+    else:
+        spans = isinstance(shown_type, pandas.PeriodDtype | pandas.IntervalDtype)
+        holds = "times" if spans or getattr(shown_type, "kind", "O") in "mM" else "objects"
+    if holds == "nothing" or (holds == "times" and not coded):
+        rule = "holds no numbers: write numbers, such as days since a public date"
+        raise DpmcError(f"{where}: type {shown_type} {rule}")
+    return kind
+
+
+def _of_arrow(kind: Any) -> str:
+    """Return what a column of a type of Arrow holds: numbers, objects that may be some, times, or nothing."""
+    import pyarrow
+    from pyarrow import types
+
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return _of_arrow(kind.storage_type)
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        held = _of_arrow(kind.value_type)
+        return "objects" if held == "numbers" else held
+    if types.is_integer(kind) or types.is_floating(kind):
+        return "numbers"
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    if texts or types.is_decimal(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return "objects"
+    return "times" if types.is_temporal(kind) else "nothing"
+
+
+def refuse_entries(
+    rows: np.ndarray, columns: Sequence[Any], rules: Sequence[Rule], place: Callable[[int, int], str]
+) -> None:
+    """Raise DpmcError for the first entry of `rows` that is not finite; `place` names its row and column."""
+    for row, i in np.argwhere(~np.isfinite(rows))[:1]:
+        raise DpmcError(f"{place(row, i)}{rules[i].wrong(entries_of(columns[i])[row])}")

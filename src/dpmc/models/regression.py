@@ -7,7 +7,8 @@ missing values: none of them is taken from the rows. In rows as arrays a categor
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import cleandoc
+from inspect import cleandoc, signature
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,21 @@ import numpy as np
 from scipy.special import expit
 
 from dpmc.base import NoisySum
-from dpmc.common.draws import diagnostics, for_all_rows, is_of_tempered_sum, second_half
+from dpmc.common.draws import (
+    diagnostics,
+    for_all_rows,
+    is_of_tempered_sum,
+    loaded,
+    second_half,
+    warning_of_unmoved,
+)
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
-from dpmc.common.values import array, positive, shown
-from dpmc.models.columns import Coding, text_of, translated
+from dpmc.common.values import array, checked, count, positive, shown
+from dpmc.models.columns import Coding, same_name, text_of
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
+from dpmc.models.in_memory import table_of
 from dpmc.models.logistic import LogisticForm
 from dpmc.models.summaries import RegressionSummaries, log_normal, noise_covariance, outer, times
 
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
 Column = str | Mapping[str, tuple[float, float]]
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
 Levels = Mapping[str, Sequence[Any] | Mapping[Any, float]]
+OTHER = ("self", "unknown")  #: in the signature of a regression beside its arguments
 
 
 class GeneralizedLinearModel:
@@ -94,8 +104,12 @@ class GeneralizedLinearModel:
         binary: Mapping[str, float] | None = None,
         levels: Levels | None = None,
         fills: Mapping[str, Any] | None = None,
+        **unknown: Any,
     ) -> None:
         who = type(self).__name__
+        for name in unknown:
+            known = [key for key in signature(GeneralizedLinearModel.__init__).parameters if key not in OTHER]
+            raise DpmcError(f"{who}: {name}: is not an argument of this model; it has {', '.join(known)}")
         names, self._centre, self._scale = _standardised(predictors, f"{who}: predictors")
         if levels or fills:
             self._shares, self._coding = _coded(names, levels or {}, fills or {}, who)
@@ -105,6 +119,8 @@ class GeneralizedLinearModel:
         self.columns = (outcome, *names, *categories)
         dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
         self.parameters = (*(("intercept",) if intercept else ()), *names, *dummies, *self._further())
+        _refuse_equal(self.columns, who)
+        _refuse_equal(self.parameters, who)
         self.dimension = len(self.parameters)
         self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
         self._intercept = intercept
@@ -224,22 +240,26 @@ class GeneralizedLinearModel:
             if rows.ndim != 2 or rows.shape[1] not in (len(names), 1 + len(names)):
                 raise DpmcError(f"rows: shape {rows.shape} must be (n, {len(names)}), predictors {names}")
             return rows[:, rows.shape[1] - len(names) :]
-        import pandas  # slow to import
+        table = table_of(rows, f"rows: {type(rows).__name__}")
+        return table.rows(table.chosen(names), self._coding, np.ones(table.shape[0], bool))
 
-        where = f"rows: {type(rows).__name__}"
-        for name in names:
-            if name not in rows:
-                raise DpmcError(f"{where}: has no column {name!r}; the predictors are {', '.join(names)}")
-        columns = [translated(pandas.Series(np.asarray(rows[n])), n, self._coding, where) for n in names]
-        try:
-            x = np.column_stack([column.to_numpy(dtype=float, na_value=np.nan) for column in columns])
-        except (TypeError, ValueError) as error:
-            raise DpmcError(f"{where}: is not a table of numbers ({error})") from None
+    def _finite(self, x: np.ndarray, where: str) -> np.ndarray:
+        """Return predictors (n, columns − 1); raise DpmcError for the first that is NaN or infinite."""
         for row, i in np.argwhere(~np.isfinite(x))[:1]:
-            raise DpmcError(f"{where}: row {row}, column {names[i]}: is missing or infinite")
+            raise DpmcError(f"{where}: row {row}, column {self.columns[1 + i]}: is missing or infinite")
         return x
 
-    def predict(self, rows: Any, tree: "xarray.DataTree", *, seed: int = 0) -> "xarray.DataTree":
+    def _new_rows(self, rows: Any) -> np.ndarray:
+        """Return predictors (m, columns − 1) of new rows; raise DpmcError for what a table may not have."""
+        x = self._predictors(rows)
+        where = f"rows: {type(rows).__name__}"
+        if x.dtype.kind not in "fiub":
+            raise DpmcError(f"{where}: {x.dtype} must be numbers")
+        x = self._finite(x.astype(float), where)
+        GeneralizedLinearModel.check_rows(self, np.column_stack([np.zeros(len(x)), x]))
+        return x
+
+    def predict(self, rows: Any, tree: "xarray.DataTree | str | Path", *, seed: int = 0) -> "xarray.DataTree":
         """Return `tree` with a group `posterior_predictive` for new rows, as ArviZ has it.
 
         Parameters
@@ -249,8 +269,9 @@ class GeneralizedLinearModel:
             private rows are as private as these. Rows longer than `norm` are shortened, as in the likelihood;
             a warning counts them.
         tree
-            A result of `dpmc.sample` with this model. Draws of its second half are used. Tempering is taken
-            out of each parameter as in `dpmc.summary`, by a normal approximation.
+            A result of `dpmc.sample` or `dpmc.release` with this model, or its file. Draws of its second half
+            are used; a warning names parameters that never moved there. Tempering is taken out of each
+            parameter as in `dpmc.summary`, by a normal approximation.
         seed
             Seed of the outcomes.
 
@@ -263,10 +284,12 @@ class GeneralizedLinearModel:
         Raises
         ------
         DpmcError
-            For chains of other parameters, rows that lack a column, and a model without `draw`.
+            For chains of other parameters or with too few draws, rows that lack a column or have a value that
+            is missing or infinite, and a model without `draw`.
         """
         import xarray
 
+        seed, tree = checked("predict: seed", count, seed, 0), loaded(tree)
         theta = second_half(tree)
         if tuple(theta["parameter"].values.tolist()) != tuple(self.parameters):
             raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
@@ -279,7 +302,10 @@ class GeneralizedLinearModel:
             )
         draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
         if temperature < 1.0:
-            draws = for_all_rows(draws, temperature, diagnostics(draws).mcse)
+            draws = for_all_rows(draws, temperature, checked("predict", diagnostics, draws).mcse)
+        if warning := warning_of_unmoved(theta.values, self.parameters):
+            LOGGER.warning("predict: %s", warning)
+        rows = self._new_rows(rows)
         beyond = self.beyond_norm(rows)
         if beyond is not None and beyond.any():
             text = "predict: %s rows are longer than norm %g and are shortened"
@@ -574,6 +600,16 @@ class PoissonRegression(RegressionSummaries, GeneralizedLinearModel):
         return generator.poisson(np.exp(np.minimum(eta, 30.0))).astype(float)
 
 
+def _refuse_equal(names: Sequence[str], who: str) -> None:
+    """Raise DpmcError if two names of columns, or of parameters, look the same."""
+    texts = list(map(same_name, names))
+    for text in texts:
+        if texts.count(text) > 1:
+            raise DpmcError(
+                f"{who}: two columns or parameters are called {text}: give the column another name"
+            )
+
+
 def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Return names, centres and scales of columns; default 0 and 1."""
     names = tuple(columns)
@@ -598,7 +634,10 @@ def _coded(
     known: dict[str, tuple[str, ...]] = {}
     for name, given in levels.items():
         where = f"{who}: levels: {name}"
-        texts = () if isinstance(given, str) else tuple(map(text_of, given))
+        try:
+            texts = () if isinstance(given, str) else tuple(map(text_of, given))
+        except Exception:  # of methods of a level, or a number of too many digits
+            texts = ()
         if name in names:
             raise DpmcError(f"{where}: is also among the predictors; name a category in levels alone")
         if len(texts) < 2 or len(set(texts)) < len(texts):

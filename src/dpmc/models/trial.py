@@ -99,6 +99,20 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
             _check_ratio_form(model, positions[:2], few)
 
 
+def check_starts(model: Model, starts: np.ndarray, first: int = 0) -> None:
+    """Raise DpmcError for a start point (s, d) whose log prior is not finite; they are numbered from `first`.
+
+    No log ratio is known there, so that a chain would spend its ε and hardly ever move.
+    """
+    with without_warnings():
+        values = [float(model.log_prior(start.copy())) for start in starts]
+    for i in np.flatnonzero(~np.isfinite(values))[:1]:
+        raise DpmcError(
+            f"start: start point {first + i}, {shown(starts[i].tolist())}: log_prior is {values[i]:g}, must "
+            "be finite where a chain starts"
+        )
+
+
 def _positions(starts: np.ndarray) -> list[np.ndarray]:
     """Return public positions (d,), all different: start points, and others at random near the first.
 

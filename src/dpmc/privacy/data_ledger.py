@@ -6,6 +6,11 @@ line has the SHA-256 hash of its content, which contains the hash of the line be
 Totals compose by sums of epsilon and of delta, which stay valid if a run's share is chosen by earlier answers
 (Rogers et al. 2016). Nothing is returned: a run that fails has spent its entry.
 
+Each ε and δ counts as the decimal number that its text says, and sums of these are exact: ten entries of 0.1
+fit in a total of 1. The double that is nearest to 0.1 is more than 0.1, so a run has to keep to doubles that
+are not above the texts of its entry (`values.not_above_text`): what is (b, c)-DP with b ≤ ε and c ≤ δ is
+(ε, δ)-DP, whatever the accountant.
+
 After a kill: `take` returns when its line is on the disk, and rows are used after that. So a last line that
 is incomplete was used by nobody: it is left out, and overwritten by the next entry. A complete last line
 counts, whether or not `take` returned.
@@ -14,24 +19,28 @@ counts, whether or not `take` returned.
 import hashlib
 import json
 import math
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import checked, shown
+from dpmc.common.logs import LOGGER
+from dpmc.common.values import MOST, checked, shown
 from dpmc.common.version import __version__
-from dpmc.privacy import composition
 from dpmc.privacy.events import NEIGHBOURS
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 
 KIND = "dpmc ledger of a data set, format 1"  #: of the first line
 HEADER = {"kind", "name", "id", "neighbours", "epsilon", "delta", "dpmc_version", "hash"}
 ENTRY = {"ledger", "number", "id", "epsilon", "delta", "about", "previous", "hash"}
+DIGITS = {"id": 32, "ledger": 32, "previous": 64, "hash": 64}  #: hexadecimal ones of parts of a line
+SOON = 100  #: runs: if delta is left for fewer, and for fewer than epsilon, a warning says so
 
 Record = dict[str, Any]  #: a line: the header or an entry
 
@@ -100,22 +109,23 @@ class DataLedger:
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Return the sums of epsilon and of delta over all entries, rounded up."""
-        epsilons, deltas = ([entry[key] for entry in self.entries] for key in ("epsilon", "delta"))
-        return composition.total(epsilons, deltas)
+        """Return the sums of epsilon and of delta over all entries; their texts are rounded up."""
+        epsilon, delta = _sums(self.entries)
+        return _rounded(epsilon, math.inf), _rounded(delta, math.inf)
 
     @property
     def left(self) -> tuple[float, float]:
-        """Return the totals minus the exact sums, rounded down."""
-        (epsilon, delta), sums = self.total, _sums(self.entries)
-        return _down(Fraction(epsilon) - sums[0]), _down(Fraction(delta) - sums[1])
+        """Return the totals minus the sums; their texts are rounded down, so that they can be taken."""
+        epsilon, delta = _left(self.header, self.entries)
+        return _rounded(epsilon, 0.0), _rounded(delta, 0.0)
 
     def take(self, epsilon: float, delta: float, about: Mapping[str, Any]) -> Record:
         """Append an entry and return it when it is on the disk; after that a run may use rows.
 
-        `about` has public facts of the run, as for JSON. Other processes wait. Raises BudgetExceeded, and
-        writes nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or
-        written, is broken, or is not a continuation of what was opened.
+        `about` has public facts of the run, as for JSON. Other processes wait. Logs a warning if delta is
+        left for fewer than `SOON` such runs, and for fewer than epsilon. Raises BudgetExceeded, and writes
+        nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or written, is
+        broken, or is not a continuation of what was opened.
         """
         asked, facts = Budget(epsilon, delta), json.loads(json.dumps(about, allow_nan=False))
         with _opened(self.path, "r+b") as file:
@@ -134,12 +144,7 @@ class DataLedger:
                     "previous": content.records[-1]["hash"],
                 }
             )
-            if not _fits(header, [*entries, entry]):
-                left = DataLedger(self.path, content.records).left
-                raise BudgetExceeded(
-                    f"{self.path}: epsilon {asked.epsilon!r}, delta {asked.delta!r} asked for, but only "
-                    f"epsilon {left[0]!r}, delta {left[1]!r} left of the data set's total"
-                )
+            self._require_left(header, entries, asked)
             file.truncate(content.size)  # of an incomplete line
             file.seek(content.size)
             _write(file, self.path, b"\n" * content.open_line + _line(entry) + b"\n")
@@ -164,6 +169,26 @@ class DataLedger:
             "or lines were removed or changed"
         )
 
+    def _require_left(self, header: Record, entries: list[Record], asked: Budget) -> None:
+        """Raise BudgetExceeded for more than is left; log which delta would last as long as epsilon."""
+        left, share = _left(header, entries), (_exact(asked.epsilon), _exact(asked.delta))
+        if share[0] > left[0] or share[1] > left[1]:
+            epsilon, delta = (_rounded(part, 0.0) for part in left)
+            hint = f"; a delta of at most {delta!r} would fit" if delta and share[0] <= left[0] else ""
+            raise BudgetExceeded(
+                f"{self.path}: epsilon {asked.epsilon!r}, delta {asked.delta!r} asked for, but only "
+                f"epsilon {epsilon!r}, delta {delta!r} left of the data set's total{hint}"
+            )
+        runs = left[0] // share[0], left[1] // share[1]
+        if runs[1] < min(runs[0], SOON):
+            part = left[1] / runs[0]
+            even = Context(prec=2, rounding=ROUND_DOWN).divide(part.numerator, part.denominator)
+            LOGGER.warning(
+                f"{self.path}: delta {asked.delta!r} can be taken {shown(runs[1])} times from what is left, "
+                f"epsilon {asked.epsilon!r} {shown(runs[0])} times: delta is spent first; with delta "
+                f"{float(even)!r} both last"
+            )
+
     def _require_continued(self, records: list[Record]) -> None:
         if self.head not in [record["hash"] for record in records]:
             raise DpmcError(f"{self.path}: is not the ledger that was opened, or an older copy of it")
@@ -178,9 +203,35 @@ class _Content(NamedTuple):
     torn: bool  # whether more bytes follow, of an incomplete line
 
 
-def is_entry(entry: Mapping[str, Any]) -> bool:
-    """Return whether a mapping has an entry's keys and the hash of its own content."""
-    return set(entry) == ENTRY and dict(entry) == _sealed({k: v for k, v in entry.items() if k != "hash"})
+def require_entry(value: object) -> None:
+    """Raise ValueError unless a value is an entry: with its keys, values of their types, and its own hash."""
+    try:
+        _require_right(value, ENTRY)
+    except ValueError as error:
+        raise ValueError(f"is not an entry of a ledger of a data set: {error}") from None
+
+
+def _require_right(record: object, keys: set[str]) -> None:
+    """Raise ValueError unless a value is a record with these keys, right values, and its own hash."""
+    if not isinstance(record, dict) or set(record) != keys:
+        raise ValueError("is no line of a ledger")
+    try:
+        sealed = _sealed({key: value for key, value in record.items() if key != "hash"})
+    except (ValueError, RecursionError):  # a number that is not finite, or nested too deeply
+        raise ValueError("is no line of a ledger") from None
+    if sealed["hash"] != record["hash"]:
+        raise ValueError("does not fit its hash, it was changed")
+    for key, value in record.items():
+        kind = {"epsilon": float, "delta": float, "number": int, "about": dict}.get(key, str)
+        digits = key not in DIGITS or re.fullmatch(f"[0-9a-f]{{{DIGITS[key]}}}", str(value))
+        if type(value) is not kind or not digits:
+            raise ValueError(f"{key}: {shown(value)} is not what dpmc writes")
+    try:
+        Budget(record["epsilon"], record["delta"])
+    except DpmcError as error:
+        raise ValueError(str(error)) from None
+    if "number" in record and not 1 <= record["number"] <= MOST:
+        raise ValueError(f"number: {shown(record['number'])} must be from 1 to {MOST}")
 
 
 def _sealed(content: Record) -> Record:
@@ -211,7 +262,7 @@ def _read(path: Path, file: IO[bytes]) -> _Content:
             f"{path}: has no complete first line, so nothing was taken from it if it was always so: remove "
             "it, or restore the ledger that it was"
         )
-    if not _fits(records[0], records[1:]):
+    if min(_left(records[0], records[1:])) < 0:
         raise DpmcError(f"{path}: its entries exceed its totals")
     size = len(data) if complete else len(data) - len(rest)
     return _Content(records, size, complete, bool(rest) and not complete)
@@ -223,15 +274,9 @@ def _verified(line: bytes, before: list[Record]) -> Record:
         record = json.loads(line)
     except (ValueError, RecursionError):
         raise ValueError("is no line of a ledger") from None
-    if not isinstance(record, dict) or set(record) != (ENTRY if before else HEADER):
-        raise ValueError("is no line of a ledger")
-    content = {key: value for key, value in record.items() if key != "hash"}
-    if _sealed(content) != record or _line(record) != line:
+    _require_right(record, ENTRY if before else HEADER)
+    if _line(record) != line:
         raise ValueError("does not fit its hash, it was changed")
-    try:
-        Budget(record["epsilon"], record["delta"])
-    except DpmcError as error:
-        raise ValueError(str(error)) from None
     if not before:
         if record["kind"] != KIND or record["neighbours"] != NEIGHBOURS:
             raise ValueError(f"is of another kind than {KIND!r} with neighbours {NEIGHBOURS!r}")
@@ -242,24 +287,30 @@ def _verified(line: bytes, before: list[Record]) -> Record:
     return record
 
 
+def _exact(number: float) -> Fraction:
+    """Return the decimal number that is the text of a double."""
+    return Fraction(repr(number))
+
+
 def _sums(entries: list[Record]) -> tuple[Fraction, Fraction]:
     """Return the exact sums of epsilon and of delta."""
     return (
-        sum((Fraction(entry["epsilon"]) for entry in entries), Fraction()),
-        sum((Fraction(entry["delta"]) for entry in entries), Fraction()),
+        sum((_exact(entry["epsilon"]) for entry in entries), Fraction()),
+        sum((_exact(entry["delta"]) for entry in entries), Fraction()),
     )
 
 
-def _fits(header: Record, entries: list[Record]) -> bool:
-    """Return whether the exact sums are within the totals."""
+def _left(header: Record, entries: list[Record]) -> tuple[Fraction, Fraction]:
+    """Return the totals minus the exact sums; below 0 if they are exceeded."""
     epsilon, delta = _sums(entries)
-    return epsilon <= Fraction(header["epsilon"]) and delta <= Fraction(header["delta"])
+    return _exact(header["epsilon"]) - epsilon, _exact(header["delta"]) - delta
 
 
-def _down(exact: Fraction) -> float:
-    """Return the largest double that is not above a number of at least 0."""
+def _rounded(exact: Fraction, towards: float) -> float:
+    """Return a number of at least 0 as the nearest double whose text is not beyond it, towards 0 or inf."""
     nearest = float(exact)
-    return math.nextafter(nearest, 0.0) if Fraction(nearest) > exact else nearest
+    wrong = _exact(nearest) > exact if towards == 0.0 else _exact(nearest) < exact
+    return math.nextafter(nearest, towards) if wrong else nearest
 
 
 @contextmanager

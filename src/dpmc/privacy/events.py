@@ -10,6 +10,7 @@ The accountants that can bound it list it in `handles`.
 
 import dataclasses
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
 
 NEIGHBOURS = "substitute"
 """The neighbour relation of all releases: one row is replaced; the number of rows is public."""
 
 _LEAST = {"count": 1, "n": 1, "batch_size": 1, "most_rows": 0}
 """Whole-number attributes of events, and the smallest allowed value of each."""
+MOST_RELEASES = 10**40  #: more than any run has; a product of larger numbers may be beyond all doubles
+FINITE = sys.float_info.max
 
 
 class Release:
@@ -34,7 +38,7 @@ class Release:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise DpmcError(f"release name = {self.name!r}: must be a non-empty text")
+            raise DpmcError(f"release name = {shown(self.name)}: must be a non-empty text")
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             key, value = field.name, getattr(self, field.name)
             if key == "name" or (value is None and field.default is None):
@@ -42,9 +46,10 @@ class Release:
             if key == "neighbours":
                 right, rule = value == NEIGHBOURS, repr(NEIGHBOURS)
             elif key in _LEAST:
-                right, rule = _is(value, Integral) and value >= _LEAST[key], f"an integer >= {_LEAST[key]}"
+                right = _is(value, Integral) and _LEAST[key] <= value <= MOST_RELEASES
+                rule = f"an integer >= {_LEAST[key]}, at most {MOST_RELEASES:g}"
             else:
-                right = _is(value, Real) and (0.0 < value < math.inf or (value == 0 and self.zero_allowed))
+                right = _is(value, Real) and (0.0 < value <= FINITE or (value == 0 and self.zero_allowed))
                 rule = f"a finite number {'of at least 0' if self.zero_allowed else 'greater than 0'}"
             if not right:
                 raise self._refusal(key, f"must be {rule}")
@@ -53,7 +58,7 @@ class Release:
             object.__setattr__(self, key, plain)
 
     def _refusal(self, key: str, rule: str) -> DpmcError:
-        return DpmcError(f"release {self.name!r}: {key} = {getattr(self, key)!r}: {rule}")
+        return DpmcError(f"release {shown(self.name)}: {key} = {shown(getattr(self, key))}: {rule}")
 
     @property
     def mu(self) -> float | None:
@@ -246,11 +251,11 @@ def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
     events = []
     for entry in objects:
         if not isinstance(entry, Mapping):
-            raise DpmcError(f"event {entry!r}: must be an object with a type")
+            raise DpmcError(f"event {shown(entry)}: must be an object with a type")
         values = dict(entry)
         tag = values.pop("type", None)
         if not isinstance(tag, str) or tag not in TYPES:
-            raise DpmcError(f"event type = {tag!r}: must be one of {', '.join(sorted(TYPES))}")
+            raise DpmcError(f"event type = {shown(tag)}: must be one of {', '.join(sorted(TYPES))}")
         try:
             events.append(TYPES[tag](**values))
         except TypeError as error:  # it names a key that is missing or unknown

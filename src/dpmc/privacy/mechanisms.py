@@ -58,7 +58,8 @@ class PrivateData:
         that is not finite counts as c. Replacing a row changes the sum by at most 2 clip, and σ is
         `multiplier` times that.
         """
-        total = self._evaluator.summary_sum(centre, clip)
+        total, count = self._evaluator.summary_sum(centre, clip)
+        self.gradient_clipped += count
         unit = self._evaluator.unit_of_gradients(clip)
         noisy = self._noise.shared(total, unit, multiplier * 2.0 * clip) + self.n * centre
         return noisy.repeat(len(self._words) // len(noisy), axis=0)  # runs have equally many chains

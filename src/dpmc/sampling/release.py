@@ -33,6 +33,7 @@ from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.threads import one_blas_thread
+from dpmc.common.values import not_above_text
 from dpmc.common.version import __version__
 from dpmc.data import chain_files, release_files
 from dpmc.evaluators.calls import silent
@@ -117,11 +118,14 @@ def release(
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values, plan)
     wanted = {**about, **identity(asked, plan)}
+    named = {"model": asked.problem.label, "method": asked.method, "accountant": about["accountant"]}
+    named["hyperparameters"] = json.dumps(dict(values), sort_keys=True)
+    release_files.refuse(named, asked.problem.parameters, asked.problem.dimension)
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
         run, partial, unfinished = begin_release(cell, price, plan), None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
-            partial = output.with_name(f"{output.name}.partial")
+            partial = files.sibling(output, ".partial")
             unfinished = read_partial(partial, wanted)
             if unfinished is None:
                 write_partial(partial, {}, {"facts": wanted, "run": name})
@@ -160,19 +164,20 @@ def priced(cell: Cell, values: Mapping[str, Any], resumed: bool) -> tuple[Cell, 
     if cell.epsilon == "inf" or cell.epsilon_kind != "total":
         which = "inf" if cell.epsilon == "inf" else "per iteration"
         raise DpmcError(f"epsilon: {which}: a release needs a finite epsilon of the whole run")
-    problem, epsilon = cell.problem, float(cell.epsilon)
+    # The ledger counts decimals, and the double next to one may be above it.
+    problem, epsilon, delta = cell.problem, not_above_text(float(cell.epsilon)), not_above_text(cell.delta)
     lattice = lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
     if largest_scale(cell.algorithm, lattice) > LARGEST_SCALE:
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.releases().total(Plan.of(cell, resumed).paid)
     cell.algorithm.check(problem.model)
-    price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, cell.delta)
+    price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
     cell = dataclasses.replace(
         cell,
         epsilon=canonical_epsilon(left),
-        delta=math.nextafter(cell.delta - price.delta, 0.0),
+        delta=math.nextafter(delta - price.delta, 0.0),
     )
     cell = recalibrated(cell, values)
     cell.require_enough()
@@ -464,7 +469,7 @@ def alone(output: Path | None) -> Iterator[None]:
     if output is None:
         yield
         return
-    path = output.with_name(f".{output.name}.lock")
+    path = files.sibling(output, ".lock", ".")
     with files.alone(path, f"{output}: waiting for another process that makes this release"):
         if output.exists():
             raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")

@@ -11,6 +11,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data import chain_files
 from dpmc.models.fingerprint import digest
+from dpmc.models.trial import check_starts
 from dpmc.privacy.ledger import Ledger
 from dpmc.sampling.cell import Cell
 
@@ -41,6 +42,10 @@ class Run:
     draws: list[np.ndarray] = field(default_factory=list)  # blocks (chains, kept, d)
     counts: list[np.ndarray] = field(default_factory=list)  # blocks (kinds, chains, windows of thin)
     chains: chain_files.Chains | None = None  # of a finished run
+
+    def __post_init__(self) -> None:
+        """Raise DpmcError for a start from which a chain cannot move: of any run, before it spends."""
+        check_starts(self.cell.problem.model, self.start, self.seed * self.cell.chains)
 
     def keep(self, theta: np.ndarray, counts: np.ndarray, done: int) -> None:
         """Append a block: every thin-th of its draws, and its counts summed in windows of thin.
@@ -94,6 +99,7 @@ class Run:
             "ratio_evaluations_per_iteration": needs.ratios,
             "gradient_evaluations_per_iteration": needs.gradients,
             **({"has_public_test": 1} if cell.algorithm.has_public_test else {}),
+            **({"sums_of_run": 1} if cell.algorithm.releases(problem.n).run else {}),
             "ledger": json.dumps(self.ledger.to_json()),
         }
         totals = dict(zip(names, counts.sum(axis=2), strict=True))

@@ -14,6 +14,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.metrics.cell import fractions
+from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import sample
 from dpmc.tuning.first_setting import first_setting, reference_draws, scales
@@ -103,6 +104,7 @@ def recommend(
 ) -> Recommendation:
     """Return predictions on twins, problems with simulated rows, and the best method that is worth it."""
     for problem in problems:
+        check_starts(problem.model, problem.starts[:1])
         problem.reference = reference_draws(problem, scales(problem))
     found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in CANDIDATES)
     worth = [prediction for prediction in found if prediction.is_worth_it]

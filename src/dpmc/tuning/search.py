@@ -40,6 +40,7 @@ from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.metrics.statistics import median_error
 from dpmc.metrics.table import Row
+from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import Cell
 from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
@@ -366,6 +367,7 @@ def search(
     if total - seeds < LEAST_FINAL_SEEDS:
         left = max(0, total - seeds)
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
+    check_starts(task.problem.model, task.problem.starts[: total * task.cell(task.start).chains])
     with open_table(table, task.key(seeds)) as known:
         if known.set_aside:
             LOGGER.info("dpmc: %s: trials of another search, now %s", table, known.set_aside)

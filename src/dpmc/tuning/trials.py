@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import lock, replacing, unwritten
+from dpmc.common.files import lock, replacing, sibling, unwritten
 
 BEGINNING = "# trials of "
 
@@ -75,7 +75,7 @@ class Table:
 
     def _aside(self, key: str) -> Path:
         """Return the file to which trials of the search with this key are moved."""
-        return self.path.with_name(f"{self.path.name}.{key if key.isalnum() else 'other'}.old")
+        return sibling(self.path, f".{key if key.isalnum() else 'other'}.old")
 
     def stage(self, stage: str) -> list[Trial]:
         """Return the trials of a stage."""
@@ -105,9 +105,13 @@ def open_table(path: Path, key: str) -> Iterator[Table]:
 
     Raises DpmcError if the file is not such a table or is damaged.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     # The lock has a file of its own, since the table may be moved.
-    with open(path.with_name(f".{path.name}.lock"), "w") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = open(sibling(path, ".lock", "."), "w")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise unwritten(path, error) from error
+    with opened as file:
         with suppress(OSError):
             lock(file, f"{path}: waiting for another process at work on this search")
         yield Table(path, key)

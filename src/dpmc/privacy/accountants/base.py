@@ -9,10 +9,12 @@ import numbers
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
 from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total_mu
 
 Number = TypeVar("Number", int, float)
@@ -198,9 +200,11 @@ def checked_delta(value: object) -> float:
 
 def _below(limit: float, value: object, key: str, rule: str) -> float:
     # True is a number for Python, and a mistake here.
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < limit:
-        raise DpmcError(f"{key} = {value!r}: must be {rule}")
-    return float(value)
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        with suppress(OverflowError):  # of a whole number beyond all doubles
+            if 0.0 < float(value) < limit:
+                return float(value)
+    raise DpmcError(f"{key} = {shown(value)}: must be {rule}")
 
 
 def _excess(delta: float, allowed: float) -> float:

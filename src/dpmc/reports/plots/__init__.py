@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
-from dpmc.metrics.table import read_metrics
+from dpmc.reports import whole
 from dpmc.reports.plots import stamp
 from dpmc.studies.figures import FigureKeys, declared_figure
 
@@ -98,9 +98,7 @@ def reads(name: str, study: Study, results: Path = Path("results")) -> tuple[lis
 
 def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
     """Return the metric files of models of a study, of its own and of those whose cells it reuses."""
-    chains = [(study.name, model) for model, _, _ in study.cells()]
-    exact = [(study.name, model) for model, spec in study.models.items() if ":" not in spec.model]
-    needed = dict.fromkeys([*chains, *exact, *study.reused()])
+    needed = whole.parts(study)
     return [results / of / "metrics" / f"{model}.csv" for of, model in needed if model in models]
 
 
@@ -135,7 +133,7 @@ def plot(
     from dpmc.reports.plots import style
 
     declared = declared_figure(study.path, name)
-    table = read_metrics(*metrics)
+    table = whole.read(study, *metrics)
     mark = stamp.digest(inputs(name, study, metrics, results))
     figure = draw(Given(declared, table, study, results))
     for output in outputs:

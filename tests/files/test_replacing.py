@@ -1,0 +1,129 @@
+"""Files written beside their final name, and names of such files within what a file system takes."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from dpmc.common import files
+from dpmc.common.errors import DpmcError
+
+ENDINGS = [(".partial", ""), (".lock", "."), (f".{'0' * 16}.tmp", ".")]
+
+
+def test_short_names_get_beginning_and_ending(tmp_path: Path) -> None:
+    assert files.sibling(tmp_path / "r.nc", ".partial") == tmp_path / "r.nc.partial"
+    assert files.sibling(tmp_path / "r.nc", ".lock", ".") == tmp_path / ".r.nc.lock"
+
+
+@pytest.mark.parametrize(("ending", "begin"), ENDINGS)
+@pytest.mark.parametrize("letter", ["x", "ö", "語", "\udcff"])
+def test_a_file_system_that_takes_a_name_takes_its_siblings(
+    tmp_path: Path, letter: str, ending: str, begin: str
+) -> None:
+    width = len(os.fsencode(letter))
+    for length in (100 // width, 143 // width, 248 // width, 255 // width):
+        path = tmp_path / (letter * length)
+        one = files.sibling(path, ending, begin)
+        assert len(os.fsencode(one.name)) <= max(files.LONGEST, len(os.fsencode(path.name)))
+        assert one.name.startswith(begin) and one.name.endswith(ending)
+        assert one == files.sibling(path, ending, begin)  # a later call finds it again
+        assert one != files.sibling(path.with_name(letter * (length - 1) + "y"), ending, begin)
+        one.touch()
+        one.name.encode(errors="surrogateescape").decode(errors="strict" if letter != "\udcff" else "ignore")
+
+
+def test_a_file_of_the_longest_name_is_written_and_locked(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 255)
+    for text in ("one", "two"):
+        with files.replacing(path) as temporary:
+            temporary.write_text(text)
+        assert path.read_text() == text
+    with files.alone(files.sibling(path, ".lock", "."), "waiting"):
+        assert len(os.listdir(tmp_path)) == 2
+    assert os.listdir(tmp_path) == [path.name]
+    with (
+        pytest.raises(DpmcError, match=r"cannot be written \(File name too long\)"),
+        files.replacing(tmp_path / ("x" * 256)),
+    ):
+        pass
+
+
+def test_another_writer_of_the_same_file_is_left_in_peace(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    with files.replacing(path) as one:
+        one.write_text("one")
+        with files.replacing(path) as other:
+            other.write_text("other")
+        assert path.read_text() == "other"
+    assert path.read_text() == "one" and os.listdir(tmp_path) == ["result"]
+
+
+def test_threads_write_the_same_file(tmp_path: Path) -> None:
+    path, errors = tmp_path / "result", []
+
+    def write(text: str) -> None:
+        try:
+            for _ in range(50):
+                with files.replacing(path) as temporary:
+                    temporary.write_text(text)
+        except DpmcError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(letter * 1000,)) for letter in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and os.listdir(tmp_path) == ["result"] and len(set(path.read_text())) == 1
+
+
+@pytest.mark.parametrize("name", ["result", "x" * 255])
+def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    left = [files.sibling(path, f".{digit * 16}.tmp", ".") for digit in "12"]
+    others = [".result.tmp", ".result.1.tmp", ".other.1111111111111111.tmp", "result.1111111111111111.tmp"]
+    for file in (*left, *(tmp_path / other for other in others)):
+        file.touch()
+        os.utime(file, (0, 0))
+    os.utime(left[1])
+    with files.replacing(path) as temporary:
+        temporary.touch()
+    assert sorted(os.listdir(tmp_path)) == sorted([name, left[1].name, *others])
+
+
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    path.write_text("old")
+    for error in (ValueError("own"), OSError(28, "No space left on device", str(path) + "?")):
+        with pytest.raises(type(error)), files.replacing(path) as temporary:
+            temporary.write_text("new")
+            raise error
+    full = pytest.raises(DpmcError, match=r"result: cannot be written \(No space left on device\)")
+    with full, files.replacing(path) as temporary:
+        temporary.write_text("new")
+        raise OSError(28, "No space left on device")
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["result"]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "link")
+    for folder, words in {
+        "file": "exists|Not a directory",
+        "link": "exists|symbolic links",
+        "y" * 300: "too long",
+    }.items():
+        for place in (tmp_path / folder / "result", tmp_path / folder / "deep" / "result"):
+            for enter in (files.replacing, lambda path: files.alone(path, "waiting")):
+                refused = pytest.raises(DpmcError, match=rf"result: cannot be written \(.*({words})")
+                with refused, enter(place):
+                    pass
+    with files.replacing(tmp_path / "new" / "deep" / "result") as temporary:
+        temporary.touch()
+    with pytest.raises(DpmcError, match="new: is a folder"), files.replacing(tmp_path / "new"):
+        pass
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DpmcError, match="pipe: is not a regular file"), files.replacing(tmp_path / "pipe"):
+        pass
