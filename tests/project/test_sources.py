@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import json
 import shutil
 import tokenize
@@ -122,13 +123,11 @@ DOOR = {"dpmc.__main__", "dpmc.cli.main", "dpmc.cli.options"}
 def blocks() -> Iterator[list[str]]:
     """Yield the tokens of each rule and function of the workflow, in whatever lines they are written."""
     for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        block: list[str] = []
-        for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
-            if token.start[1] == 0 and token.string in ("rule", "def", "for"):
-                yield block
-                block = []
-            block += [token.string] if token.string.strip() and token.type != tokenize.COMMENT else []
-        yield block
+        lines = io.StringIO(file.read_text(encoding="utf-8"))
+        tokens = [token for token in tokenize.generate_tokens(lines.readline) if token.string.strip()]
+        starts = [i for i, token in enumerate(tokens) if token.start[1] == 0]
+        for start, end in itertools.pairwise([*starts, len(tokens)]):
+            yield [token.string for token in tokens[start:end]]
 
 
 def sources_of(rule: str) -> set[str]:
