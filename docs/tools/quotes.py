@@ -30,6 +30,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from dpmc.common.errors import DpmcError
+from dpmc.metrics.table import read_table as read_csv
+from dpmc.reports.tables.budgets import COLUMNS
 from dpmc.studies import load_study, pinned_hyperparameters, read_yaml
 
 #: name -> file, key columns, column of the number
@@ -82,6 +84,8 @@ def read_table(folder: Path, name: str) -> pd.DataFrame:
         path = next((file for file in (path, gallery, settings) if file.is_file()), path)
     if not path.is_file():
         raise Missing(f"{path} is not there")
+    if name == "budgets":
+        return _by_cell(read_csv(path, COLUMNS, "a table of budgets"))
     if path.suffix == ".csv":
         return pd.read_csv(path, dtype=str, keep_default_na=False)
     content = read_yaml(path)
@@ -92,6 +96,14 @@ def read_table(folder: Path, name: str) -> pd.DataFrame:
     cases = [(claim["name"], *case.values()) for claim in content["claims"] for case in claim["cases"]]
     table = pd.DataFrame(cases, columns=["claim", *content["claims"][0]["cases"][0]])
     return table.dropna(subset="number").astype(str)
+
+
+def _by_cell(budgets: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per cell, with columns `allowed_<accountant>` and `epsilon_spent_<accountant>`."""
+    cell, numbers = [*CELL, "iterations"], ["allowed", "epsilon_spent"]
+    table = budgets.pivot(index=cell, columns="accountant", values=numbers)
+    table.columns = table.columns.map("_".join)
+    return table.reset_index()
 
 
 def _searches(study: str, found: dict[str, dict[str, dict[str, object]]], text: str) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ import pytest
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.datasets import DATASET_PATTERN
-from dpmc.studies import load_study, read_yaml
+from dpmc.studies import find_study, load_study, read_yaml, study_of
 from dpmc.studies.keys import DATA_SETS
 
 STUDY = """\
@@ -46,6 +46,12 @@ def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
     assert study.method("dp-hmc").options == {"steps": 5} and study.settings_of == "lines"
 
 
+@pytest.mark.parametrize("name", [file.stem for file in find_study("thesis").parent.glob("*.yaml")])
+def test_keys_in_memory_are_the_study_of_the_file(name: str) -> None:
+    path = find_study(name)
+    assert study_of(read_yaml(path), path) == load_study(name)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -70,9 +76,13 @@ def test_a_correct_study_is_accepted(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_is_refused_in_one_line(tmp_path, old, new, message) -> None:
+    path = write(tmp_path, old, new)
     with pytest.raises(DpmcError) as caught:
-        load_study(write(tmp_path, old, new))
+        load_study(path)
     assert str(caught.value).startswith(f"{tmp_path}/lines.yaml: ") and "\n" not in str(caught.value)
+    with pytest.raises(DpmcError) as without_lines:
+        study_of(read_yaml(path), path)
+    assert str(without_lines.value) == re.sub(r"line \d+: ", "", str(caught.value), count=1)
     assert message in str(caught.value)
 
 

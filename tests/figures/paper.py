@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,8 @@ from dpmc.privacy import accountants
 from dpmc.privacy.ledger import Ledger
 from dpmc.reports.plots.chains import chain_paths
 from dpmc.reports.plots.selection import CellKey
-from figures.synthetic import Method, Model, Study, Table
+from dpmc.studies import Study, study_of
+from figures.synthetic import Table
 
 BANANA, GAUSS, WIDE = "paper-banana", "paper-gauss", "paper-banana-wide"
 EPSILONS = ("2", "4", "6", "8", "10", "12", "15")
@@ -44,25 +47,26 @@ def catalogue(patch: pytest.MonkeyPatch) -> None:
 
 def paper_study(name: str = "made-up") -> Study:
     """Five methods on three models, two of them as published too, and the clipping experiment."""
-    both, every = (BANANA, GAUSS), (BANANA, GAUSS, WIDE)
-    made = {label: Model(label, EPSILONS, data="fresh-0") for label in every}
-    methods = {label: Method(label, every) for label in ("dp-hmc", "dp-penalty")}
+    both = (BANANA, GAUSS)
+    models: dict[str, Any] = {label: {"epsilons": EPSILONS, "data": "fresh-0"} for label in (*both, WIDE)}
+    methods: dict[str, Any] = {label: {"models": (*both, WIDE)} for label in ("dp-hmc", "dp-penalty")}
     methods |= {
-        "dp-sgld-published": Method("dp-sgld", both, options={"drift": "published"}),
-        "dp-sgld": Method("dp-sgld", both),
-        "dp-sgnht": Method("dp-sgnht", both),
-        "dp-sgnht-published": Method("dp-sgnht", both, options={"order": "published"}),
-        "dp-mala": Method("dp-mala", both),
+        "dp-sgld-published": {"algorithm": "dp-sgld", "models": both, "options": {"drift": "published"}},
+        "dp-sgld": {"models": both},
+        "dp-sgnht": {"models": both},
+        "dp-sgnht-published": {"algorithm": "dp-sgnht", "models": both, "options": {"order": "published"}},
+        "dp-mala": {"models": both},
     }
     for model in both:
         label = f"{model}-clipping"
-        made[label] = Model(model, ("inf",), data="fresh-0")
+        models[label] = {"model": model, "epsilons": ["inf"], "data": "fresh-0", "iterations": 1000}
         for algorithm in ("rwmh", "hmc"):
             for bound in BOUNDS[model]:
-                runs = Method(algorithm, (label,), options={"clip": float(bound)})
+                runs = {"algorithm": algorithm, "models": [label], "options": {"clip": float(bound)}}
                 methods[f"{algorithm}-{model}-{bound}"] = runs
+    about = {"title": "made up", "delta": "0.1/n", "seeds": 10, "tuning": {"mode": "none"}, "figures": []}
     own = Path(__file__).parents[2] / "config/studies/dp-hmc.yaml"  # whose figures and hyperparameters
-    return Study(made, methods, name, path=own, settings_of="dp-hmc")
+    return replace(study_of({**about, "models": models, "methods": methods}, own), name=name)
 
 
 def table_of(of: Study, values: Values, seeds: int = 10, spread: float = 0.02) -> pd.DataFrame:

@@ -2,8 +2,7 @@
 
 import shutil
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from matplotlib.patches import Rectangle
 from dpmc.metrics.table import COLUMNS, typed
 from dpmc.reports import plots
 from dpmc.reports.plots.marks import MEDIAN
+from dpmc.studies import Study, load_study, study_of
 from dpmc.studies.figures import declared_figure
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
@@ -26,66 +26,28 @@ THREE = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
 EASY = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 
 
-@dataclass
-class Model:
-    model: str
-    epsilons: tuple[str, ...] = ("1", "2", "3", "4", "5", "6")
-    n: int | None = None
-    data: str = "published"
-    start: str = "perturbed"
-    rows_file: Path | None = None
-    tuning_epsilon: str = "4"
-    settings_of: str = ""
+def study(
+    models: Iterable[str] = EASY, methods: Iterable[str] = THREE, name: str = "made-up", **keys: Any
+) -> Study:
+    """A study of these models and methods: labels, or label -> keys."""
+    own: dict[str, dict[str, dict[str, Any]]] = {
+        kind: dict.fromkeys(labels, {}) | (labels if isinstance(labels, dict) else {})
+        for kind, labels in (("models", models), ("methods", methods))
+    }
+    common = {"epsilons": [1, 2, 3, 4, 5, 6], "tuning_epsilon": 4}
+    about = {"title": "made up", "delta": "0.1/n", "seeds": 10, "figures": []}
+    content = own | {"models": {label: common | given for label, given in own["models"].items()}}
+    return study_of(about | content | keys, Path(f"none/{name}.yaml"))
 
 
-@dataclass
-class Method:
-    algorithm: str
-    models: tuple[str, ...]
-    accountant: str = "tight"
-    hyperparameters: str = "published"
-    settings_of: str = ""
-    from_study: str = ""
-    most_iterations: int | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Study:
-    models: dict[str, Model]
-    methods: dict[str, Method]
-    name: str = "made-up"
-    epsilon_kind: str = "total"
-    seeds: int = 10
-    start_points: int = 20
-    settings_of: str = "made-up"
-    path: Path = Path("none/made-up.yaml")  # has no figures of its own: those that come with dpmc
-
-    @property
-    def document(self) -> "Study":
-        return self
-
-    def blamed(self, *place: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def model(self, label: str) -> Model:
-        return self.models[label]
-
-    def method(self, label: str) -> Method:
-        return self.methods[label]
-
-    def epsilons(self, model: str, method: str) -> tuple[str, ...]:
-        return self.models[model].epsilons
-
-
-def study(models: tuple[str, ...] = EASY, methods: tuple[str, ...] = THREE) -> Study:
-    return Study({m: Model(m) for m in models}, {a: Method(a, models) for a in methods})
+def but(of: Study, model: str, **keys: Any) -> Study:
+    """The study with other keys of a model."""
+    return replace(of, models={**of.models, model: of.models[model].model_copy(update=keys)})
 
 
 def write_small(folder: Path) -> Study:
-    """Write a study `one` of one published model, with the hyperparameters of the thesis; return its like."""
-    made, model = study(EASY[:1]), {"epsilons": [1, 2, 3, 4, 5, 6], "tuning_epsilon": 1}
-    made.name = "one"
+    """Write a study `one` of one published model, with the hyperparameters of the thesis; return it."""
+    model = {"epsilons": [1, 2, 3, 4, 5, 6], "tuning_epsilon": 1}
     content = {
         **{"title": "a page & its figures", "delta": "0.1/n", "seeds": 20, "settings_of": "thesis"},
         **{"models": {EASY[0]: model}, "methods": dict.fromkeys(THREE, {})},
@@ -94,7 +56,7 @@ def write_small(folder: Path) -> Study:
     (folder / "config/studies").mkdir(parents=True)
     shutil.copytree(PUBLISHED.parents[1] / "config/hyperparameters", folder / "config/hyperparameters")
     (folder / "config/studies/one.yaml").write_text(yaml.safe_dump(content))
-    return made
+    return load_study(folder / "config/studies/one.yaml")
 
 
 @dataclass
@@ -118,11 +80,11 @@ def metrics(
 ) -> pd.DataFrame:
     """Random values for every cell; cells in `iterations` have that few, and no MMD for one."""
     generator, table = np.random.default_rng(5), Table()
-    for model, spec in of.models.items():
+    for model in of.models:
         for method, how in of.methods.items():
             if model not in how.models:
                 continue
-            for epsilon in spec.epsilons:
+            for epsilon in of.epsilons(model, method):
                 k = (iterations or {}).get((model, method, epsilon), 500)
                 for seed in range(seeds):
                     table.add(model, method, epsilon, seed, "iterations", k)
@@ -140,7 +102,7 @@ def metrics(
 
 def draw(
     name: str,
-    of: Any,
+    of: Study,
     table: pd.DataFrame | None = None,
     results: Path = Path("results"),
     **changes: Any,

@@ -1,5 +1,6 @@
 """Kind boxes: every cell, the values drawn, published boxes and partners beside ours, reasons for gaps."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -11,16 +12,15 @@ from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, typed
 from dpmc.reports.plots import caption, plot, style
 from dpmc.reports.plots.published import published_boxes
+from dpmc.studies import Study
 from dpmc.studies.pairs import partners, tuned_pairs
 from figures.synthetic import (
     EASY,
     PUBLISHED,
     THREE,
-    Method,
-    Model,
-    Study,
     Table,
     bars,
+    but,
     draw,
     medians,
     metrics,
@@ -39,10 +39,8 @@ FIGURES = {
 
 def with_tuned(models: tuple[str, ...] = EASY[:1]) -> Study:
     """A study of methods and their tuned partners."""
-    made = study(models)
-    tuned = {f"{method}-tuned": Method(method, models, hyperparameters="tuned") for method in THREE}
-    made.methods |= tuned
-    return made
+    tuned = {f"{name}-tuned": {"algorithm": name, "hyperparameters": "tuned"} for name in THREE}
+    return study(models, {**dict.fromkeys(THREE, {}), **tuned})
 
 
 def quartiles(of: Study, model: str, labels: tuple[str, ...]) -> list[tuple[float, ...]]:
@@ -55,19 +53,21 @@ def quartiles(of: Study, model: str, labels: tuple[str, ...]) -> list[tuple[floa
 @pytest.mark.parametrize("name", FIGURES)
 def test_boxes_have_the_values_and_the_order_of_the_study(name: str) -> None:
     metric, models = FIGURES[name]
-    of = study((*EASY, *HARD, "circle"))
-    of.models["circle"].epsilons = ("0.5", "0.75", "1")
-    of.models["clipping-2d"] = Model("flat-banana-2d", ("inf",), 100_000)  # has no budget, is in none of them
-    of.methods["rwmh-4"] = Method("rwmh", ("clipping-2d",))
+    private = (*EASY, *HARD, "circle")
+    made = dict.fromkeys(private, {}) | {"circle": {"epsilons": [0.5, 0.75, 1]}}
+    # Has no budget, is in none of them:
+    made |= {"clipping-2d": {"model": "flat-banana-2d", "epsilons": ["inf"], "iterations": 500}}
+    methods = {"rwmh-4": {"algorithm": "rwmh", "models": ["clipping-2d"]}}
+    of = study(made, {**{label: {"models": private} for label in THREE}, **methods})
     table = metrics(of, names=(metric,))
     figure = draw(name, of, table)
     assert titles(figure) == [style.MODEL_TITLES[model] for model in models]
-    methods = ["dp-hmc"] if name == "gradient-clipping" else THREE
+    shown = ["dp-hmc"] if name == "gradient-clipping" else THREE
     chosen = (
         table[table.metric == metric].astype({"value": float}).groupby(["model", "epsilon", "method"]).value
     )
     for axes, model in zip(figure.axes, models, strict=True):
-        cells = [(model, epsilon, method) for epsilon in of.models[model].epsilons for method in methods]
+        cells = [(model, epsilon, method) for epsilon in of.models[model].epsilons for method in shown]
         assert medians(axes) == pytest.approx([chosen.get_group(cell).median() for cell in cells])
 
 
@@ -81,16 +81,13 @@ def test_published_boxes_stand_beside_ours() -> None:
 
 
 def test_nothing_published_is_drawn_beside_another_experiment() -> None:
-    other_size, other_label, per_iteration = study(EASY[:1]), study(("mine",)), study(EASY[:1])
-    other_size.models["flat-banana-2d"].n = 5000
-    other_label.models["mine"].model = "flat-banana-2d"
-    per_iteration.epsilon_kind = "per-iteration"
-    for of in (other_size, other_label, per_iteration):
+    ours = study(EASY[:1])
+    other_label = study({"mine": {"model": "flat-banana-2d"}})
+    per_iteration = replace(ours, epsilon_kind="per-iteration")
+    for of in (but(ours, EASY[0], n=5000), other_label, per_iteration):
         assert bars(draw("mmd-easy", of).axes[0]) == []
     assert "per iteration" in draw("mmd-easy", per_iteration).axes[0].get_xlabel()
-    same_size = study(EASY[:1])
-    same_size.models["flat-banana-2d"].n = 100_000
-    assert len(bars(draw("mmd-easy", same_size).axes[0])) == 18
+    assert len(bars(draw("mmd-easy", but(ours, EASY[0], n=100_000)).axes[0])) == 18
 
 
 def test_a_missing_box_has_a_reason() -> None:
@@ -122,12 +119,12 @@ def test_exact_samples_are_one_band_from_the_least_to_the_greatest() -> None:
 
 def test_captions_of_boxes_say_how_many_runs_and_what_the_slim_bars_are() -> None:
     of = study()
-    published, tuned = (caption(name, of) for name in ("mmd-easy", "tuned-easy"))  # type: ignore[arg-type]
+    published, tuned = (caption(name, of) for name in ("mmd-easy", "tuned-easy"))
     assert (
         f"{of.seeds} independent runs" in published and "published quartiles and median (thesis" in published
     )
     assert "our runs, published settings" in tuned
-    guided = [caption(name, of).count("(GWMH)") for name in ("mmd-easy", "gradient-clipping")]  # type: ignore[arg-type]
+    guided = [caption(name, of).count("(GWMH)") for name in ("mmd-easy", "gradient-clipping")]
     assert guided == [1, 0]
 
 
@@ -154,9 +151,9 @@ def test_partners() -> None:
     assert partners({"x-*-y": "*", "a": "b", "b": "none"}, labels) == {"x-b-y": "b", "a": "b"}
     assert partners({"*": "*-tuned"}, labels) == {"a": "a-tuned"}
     of = with_tuned()
-    of.methods["dp-hmc-tuned"].hyperparameters = "published"
+    of.methods["dp-hmc-tuned"] = of.methods["dp-hmc"]
     others = [method for method in THREE if method != "dp-hmc"]
-    assert tuned_pairs(of) == {method: f"{method}-tuned" for method in others}  # type: ignore[arg-type]
+    assert tuned_pairs(of) == {method: f"{method}-tuned" for method in others}
 
 
 @pytest.mark.parametrize("ending", ["pdf", "png", "svg"])
@@ -183,8 +180,8 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     ]
     for name, source, target, message in cases:
         with pytest.raises(DpmcError, match=message) as caught:
-            plot(name, of, [source], [target])  # type: ignore[arg-type]
+            plot(name, of, [source], [target])
         assert "\n" not in str(caught.value) and not target.exists()
     (tmp_path / "mmd.csv").write_text("model,method,epsilon,statistic,value\na,b,1,q1,x\n")
     with pytest.raises(DpmcError, match=r"mmd\.csv: not a table of published boxes"):
-        published_boxes(tmp_path, "mmd", of)  # type: ignore[arg-type]
+        published_boxes(tmp_path, "mmd", of)

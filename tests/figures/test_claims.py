@@ -1,5 +1,6 @@
 """Claims: each can hold and can fail by its numbers; missing numbers decide nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -181,7 +182,7 @@ def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(na
 
 def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
     of = paper_study("dp-hmc")
-    of.methods = {"dp-mala": of.methods["dp-mala"]}
+    of = replace(of, methods={"dp-mala": of.methods["dp-mala"]})
     result = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
     assert result["verdicts"]["undecided"] == len(NAMES)
 

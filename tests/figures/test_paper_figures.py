@@ -1,5 +1,6 @@
 """The figures of the DP-HMC paper: comparison, single runs, clipping, errata, directions, priors."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,13 @@ from dpmc.data import datasets
 from dpmc.metrics.table import Results, typed
 from dpmc.reports.plots import chains, plot, reads
 from dpmc.reports.plots.chains import chain_path, kept_draws
+from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
 from figures import synthetic
 from figures.paper import (
     BANANA,
     BOUNDS,
     GAUSS,
-    Study,
     catalogue,
     paper_study,
     plausible,
@@ -74,7 +75,7 @@ def test_of_several_models_the_median_run_of_the_best_method_is_shown(results: P
         return (0.1 if least else 0.2) if metric == "mmd" else None
 
     of = paper_study()
-    of.models = {label: of.models[label] for label in (BANANA, GAUSS)}
+    of = replace(of, models={label: of.models[label] for label in (BANANA, GAUSS)})
     figure = synthetic.draw(
         "paper-posteriors", of, table_of(of, best), results=results, models=(BANANA, GAUSS)
     )
@@ -140,14 +141,14 @@ def test_studies_without_the_needed_cells_are_refused(name: str, message: str) -
 
 def test_plot_reads_the_chains_of_its_cells_and_names_a_missing_one(tmp_path: Path, results: Path) -> None:
     of, table = paper_study(), tmp_path / "metrics.csv"
-    _, files = reads("paper-posteriors", of)  # type: ignore[arg-type]
+    _, files = reads("paper-posteriors", of)
     assert len(files) == len(MAIN) * of.seeds
     assert files[0] == Path("results/made-up/chains/paper-banana/dp-hmc/eps-15/seed-0.nc")
-    of.methods = {"dp-hmc": of.methods["dp-hmc"]}
+    of = replace(of, methods={"dp-hmc": of.methods["dp-hmc"]})
     table_of(of, plausible).to_csv(table, index=False)
     first, second = tmp_path / "a.png", tmp_path / "b.png"
     for output in (first, second):
-        plot("paper-posteriors", of, [table], [output], results)  # type: ignore[arg-type]
+        plot("paper-posteriors", of, [table], [output], results)
     assert first.read_bytes() == second.read_bytes()
     with pytest.raises(DpmcError, match="eps-15/seed-0.nc: no such file"):
-        plot("paper-posteriors", of, [table], [tmp_path / "c.png"], tmp_path)  # type: ignore[arg-type]
+        plot("paper-posteriors", of, [table], [tmp_path / "c.png"], tmp_path)

@@ -121,11 +121,11 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
     metrics = typed(pd.DataFrame([("thesis", *map(str, row)) for row in rows], columns=[*COLUMNS]))
     loose = ("zcdp", "rdp")
     budgets = pd.DataFrame(
-        {"model": model, "method": method, "epsilon": epsilon}
-        | {name: str(100 if name in loose else round(100 * allowed)) for name in ACCOUNTANTS}
-        for model, method, epsilon in STUDY.cells()
-        if epsilon != "inf"
+        (*cell, name, "inf" if cell[2] == "inf" else str(100 if name in loose else round(100 * allowed)))
+        for cell in STUDY.cells()
+        for name in ACCOUNTANTS
     )
+    budgets.columns = ["model", "method", "epsilon", "accountant", "allowed"]
     return {
         entry["name"]: entry
         for entry in claims.judge(STUDY, Table.of_study(STUDY, metrics, budgets))["claims"]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import tight_table
 
 from dpmc.metrics.table import COLUMNS, Results, typed
 from dpmc.reports.plots import lines, style
-from figures.synthetic import EASY, Method, Study, curves, draw, study
+from dpmc.studies import Study, load_study
+from figures.synthetic import EASY, curves, draw
 
 ROOT = Path(__file__).parents[2]
 FULL = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
@@ -22,14 +24,9 @@ PART_SPENT = {"minibatch-penalty": 0.85, "minibatch-penalty-guided": 0.7, "dp-ba
 
 
 def two_ways(models: tuple[str, ...] = EASY) -> Study:
-    made = study(models, ())
-    for method in (*FULL, *BATCH):
-        way = "thesis" if method in BATCH else "tight"
-        made.methods[method] = Method(method, models, accountant=way, from_study="elsewhere")
-    for method in BATCH:
-        made.methods[f"{method}-tight"] = Method(method, models, accountant="tight")
-    made.methods["dp-barker-tight"].most_iterations = CAP
-    return made
+    made = load_study("thesis-tight")
+    assert made.methods["dp-barker-tight"].most_iterations == CAP
+    return replace(made, models={label: made.models[label] for label in models})
 
 
 def results_of(of: Study, seeds: int = 20, better: float = 0.05) -> pd.DataFrame:
@@ -94,7 +91,7 @@ def test_rows_of_a_reused_method_are_the_other_study_s() -> None:
     of = two_ways(EASY[:1])
     table = results_of(of)
     wrong = table[table.method == "dp-barker"].assign(study=of.name, value="7")
-    foreign = table[table.method == "dp-barker-tight"].assign(study="elsewhere", value="7")
+    foreign = table[table.method == "dp-barker-tight"].assign(study="thesis", value="7")
     both = pd.concat([table, wrong, foreign])
     assert Results.of_study(typed(both), of) == Results.of_study(typed(table), of)
 
@@ -123,7 +120,6 @@ def test_differences_are_paired() -> None:
 
 def test_the_table_is_written(tmp_path: Path) -> None:
     table = results_of(two_ways())
-    table["study"] = table["study"].replace({"made-up": "thesis-tight", "elsewhere": "thesis"})
     lost = (table.method == "minibatch-penalty") & (table.epsilon == "1") & (table.metric == "mmd")
     table[~lost].to_csv(tmp_path / "metrics.csv", index=False)
     names = ["thesis-tight", str(tmp_path / "metrics.csv"), str(tmp_path / "table.csv")]

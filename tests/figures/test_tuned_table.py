@@ -14,7 +14,8 @@ import tuned_table
 import yaml
 
 from dpmc.metrics.table import Results, typed
-from figures.synthetic import Method, Model, Study, Table
+from dpmc.studies import Study
+from figures.synthetic import Table, study
 
 MODEL = "flat-banana-2d"
 HYPERPARAMETERS = f"""
@@ -29,9 +30,9 @@ ERROR = 1.2533 * 0.2 / 1.349 / math.sqrt(5)
 def made_up() -> Study:
     """Two pairs and a method without a partner, on one model tuned at ε = 2."""
     names = ("dp-penalty", "dp-sgld", "dp-hmc")
-    methods = {name: Method(name, (MODEL,)) for name in names}
-    methods |= {f"{name}-tuned": Method(name, (MODEL,), hyperparameters="tuned") for name in names[:2]}
-    return Study({MODEL: Model(MODEL, ("1", "2", "3"), tuning_epsilon="2")}, methods)
+    tuned = {f"{name}-tuned": {"algorithm": name, "hyperparameters": "tuned"} for name in names[:2]}
+    models = {MODEL: {"epsilons": [1, 2, 3], "tuning_epsilon": 2}}
+    return study(models, {**dict.fromkeys(names, {}), **tuned})
 
 
 def frame(shifts: dict[tuple[str, str], float | None]) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """The test ladder: checks that any kernel of the library must pass and any faulty one must fail.
 
-A `Kernel` is an algorithm with the small problem on which it is checked. A fault is a module's text with a
-piece exchanged (`sown`); the kernel then goes through the very same checks. Each check returns a number (an
+A `Kernel` is an algorithm with the small problem on which it is checked. A `Fault` replaces a piece of a
+module's code (`sown`); the kernel then goes through the very same checks. Each check returns a number (an
 error, a p-value) or a list of complaints and leaves the verdict to the caller; the limits used throughout
 are below. To add an algorithm, add it to `KERNELS` and to `cells.HYPERPARAMETERS` (and, if it neither walks
 nor leaps, extend `reversed_move` by the reverse of its move).
@@ -12,15 +12,16 @@ without replacement has 1 − b/n of the variance, the divisor b takes (b − 1)
 of the log ratio of variance about 1. What is left is below the checks' resolution, which is stated there.
 """
 
+import ast
+import builtins
 import importlib
-import re
 import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -84,25 +85,91 @@ class Kernel:
         return replace(self, algorithm=now(**values))
 
 
-def mutant(module: str, *changes: tuple[str, str]) -> dict[str, Any]:
-    """Run a module's text with pieces exchanged, nothing compiled; return the names that it defines.
+class Fault(NamedTuple):
+    """A mistake: in the functions of this name, code of this shape is replaced by other code.
 
-    A piece that no longer occurs is an error: the fault must be rewritten for the new text.
+    A shape is Python: an expression, or statements that follow one another. Names that the module does not
+    define stand for any names, single capital letters for any expressions; the replacement may use them, and
+    the function's parameters.
     """
-    path = Path(importlib.import_module(module).__file__ or "")
-    text = re.sub(r"^@njit.*\n", "", path.read_text(), flags=re.MULTILINE)
-    for old, new in changes:
-        assert old in text, f"{module} has no text {old!r} any more: write this fault anew"
-        text = text.replace(old, new)
+
+    function: str
+    shape: str
+    instead: str
+
+    def sow(self, module: str, tree: ast.Module) -> None:
+        """Replace all code of the shape in the tree of a module; fail if this changes nothing."""
+        before, shape = ast.dump(tree), nodes_of(self.shape)
+        known = {*vars(importlib.import_module(module)), *dir(builtins), "self"}
+        functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == self.function]
+        for function in functions:
+            usable = known | {
+                argument.arg for argument in ast.walk(function.args) if hasattr(argument, "arg")
+            }
+            for inside in list(ast.walk(function)):
+                for name, value in ast.iter_fields(inside):
+                    nodes = value if isinstance(value, list) else [value]
+                    for i in range(len(nodes)):
+                        if (found := matched(shape, nodes[i : i + len(shape)], known, {})) is not None:
+                            nodes[i : i + len(shape)] = self._written(found, usable)
+                    setattr(inside, name, nodes if isinstance(value, list) else nodes[0])
+        assert ast.dump(tree) != before, f"{module}.{self.function} has nothing like {self.shape!r} any more"
+
+    def _written(self, found: dict[str, str], usable: set[str]) -> list[ast.AST]:
+        """Return the replacement, with what the shape's names stand for."""
+        tree = ast.parse(self.instead)
+        for name in [node for node in ast.walk(tree) if isinstance(node, ast.Name)]:
+            assert name.id in found or name.id in usable, f"{name.id} is not in {self.shape!r}"
+            name.id = f"({found[name.id]})" if name.id in found else name.id
+        return nodes_of(ast.unparse(tree))
+
+
+def nodes_of(text: str) -> list[ast.AST]:
+    """Return the node of an expression, or those of statements."""
+    body = ast.parse(text).body
+    return [body[0].value] if isinstance(body[0], ast.Expr) else [*body]
+
+
+def matched(shape: Any, node: Any, known: set[str], found: dict[str, str]) -> dict[str, str] | None:
+    """Return `found` with what the free names of a shape stand for; None if the node has another shape."""
+    if isinstance(shape, ast.Name) and shape.id not in known:
+        kind = ast.expr if len(shape.id) == 1 and shape.id.isupper() else ast.Name
+        same = isinstance(node, kind) and found.setdefault(shape.id, ast.unparse(node)) == ast.unparse(node)
+    elif type(shape) is not type(node):
+        same = False
+    elif isinstance(shape, list):
+        parts = zip(shape, node, strict=False)
+        same = len(shape) == len(node) and all(matched(*part, known, found) is not None for part in parts)
+    elif isinstance(shape, ast.AST):
+        fields = [[getattr(one, name) for name in shape._fields if name != "ctx"] for one in (shape, node)]
+        same = matched(*fields, known, found) is not None
+    else:
+        same = shape == node
+    return found if same else None
+
+
+def tree_of(module: str) -> ast.Module:
+    """Return the syntax tree of a module's text."""
+    return ast.parse(Path(importlib.import_module(module).__file__ or "").read_text(encoding="utf-8"))
+
+
+def mutant(module: str, *faults: Fault) -> dict[str, Any]:
+    """Run a module with faults, nothing compiled; return the names that it defines."""
+    tree = tree_of(module)
+    for fault in faults:
+        fault.sow(module, tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [one for one in node.decorator_list if "njit" not in ast.unparse(one)]
     found = types.ModuleType(module)
-    exec(compile(text, f"<mutant of {path.name}>", "exec"), vars(found))
+    exec(compile(ast.fix_missing_locations(tree), f"<mutant of {module}>", "exec"), vars(found))
     return vars(found)
 
 
 @contextmanager
-def sown(module: str, *changes: tuple[str, str]) -> Iterator[None]:
+def sown(module: str, *faults: Fault) -> Iterator[None]:
     """Put `mutant`'s functions and classes in the place of the module's own, wherever dpmc imported them."""
-    names = mutant(module, *changes)
+    names = mutant(module, *faults)
     own = {
         name: value
         for name, value in vars(importlib.import_module(module)).items()

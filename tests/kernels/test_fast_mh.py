@@ -30,7 +30,7 @@ from dpmc.sampling import loop
 from kernels import ladder
 from kernels.cells import cell, problem
 from kernels.fast_mh import FEW, Case, Line, LineSetting, imbalance
-from kernels.ladder import P_VALUE, Kernel, Spy, kernel_of, sown
+from kernels.ladder import P_VALUE, Fault, Kernel, Spy, kernel_of, sown
 from kernels.problems import Setting
 
 FREE = {"batch_mean": 3.0, "most_rows": 60, "epsilon": 250.0, "delta": 0.5}
@@ -226,7 +226,7 @@ def test_public_facts_do_not_depend_on_a_row(name: str) -> None:
 
 
 def test_bounds_taken_from_the_rows_are_detected() -> None:
-    with sown("dpmc.evaluators.poisson", ("if clip < np.inf:", "if False:")):
+    with sown("dpmc.evaluators.poisson", Fault("bounded_rows", "clip < np.inf", "False")):
         assert public_facts_differ(DECLARING["minibatch without noise"])
 
 

@@ -9,12 +9,14 @@ from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling import loop
 from kernels import cells
-from kernels.ladder import sown
+from kernels.ladder import Fault, sown
 
 CELL = "dpmc.sampling.cell"
 FORGOTTEN = {
-    "the budget of each chain": ("self.problem.n, self.chains)", "self.problem.n)"),
-    "one chain too few": ("self.problem.n, self.chains)", "self.problem.n, max(1, self.chains - 1))"),
+    "the budget of each chain": Fault(
+        "releases", "RunReleases.of(A, B, self.chains)", "RunReleases.of(A, B)"
+    ),
+    "one chain too few": Fault("releases", "self.chains", "max(1, self.chains - 1)"),
 }
 METHODS = {"dp-penalty": 40.0, "dp-hmc": 60.0, "dp-sgld": 15.0, "dp-sgnht": 20.0, "dp-mala": 60.0}
 
@@ -59,12 +61,12 @@ def test_four_chains_have_the_budget_of_one(method: str, monkeypatch: Any) -> No
 
 
 @pytest.mark.parametrize("method", ["dp-penalty", "dp-sgld"])
-@pytest.mark.parametrize("change", FORGOTTEN.values(), ids=FORGOTTEN)
+@pytest.mark.parametrize("fault", FORGOTTEN.values(), ids=FORGOTTEN)
 def test_the_fault_that_each_chain_spends_the_budget_is_detected(
-    method: str, change: tuple[str, str], monkeypatch: Any
+    method: str, fault: Fault, monkeypatch: Any
 ) -> None:
     one, _ = spent(method, 1, monkeypatch)
-    with sown(CELL, change):
+    with sown(CELL, fault):
         four, epsilon = spent(method, 4, monkeypatch)
     assert four > one
     assert epsilon > METHODS[method]

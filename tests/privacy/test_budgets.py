@@ -1,16 +1,17 @@
 """The table of budgets against accountants and ledger."""
 
-import csv
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from dpmc.cli.given import write_table
 from dpmc.privacy import accountants
 from dpmc.privacy.events import SubsampledGaussianRelease, repeat
 from dpmc.reports.tables import budgets
-from dpmc.studies import MissingSettings, load_study
+from dpmc.studies import MissingSettings, Study, study_of
 
 N, DELTA = 100_000, 1e-6
 SD = {"proposal_sd": [0.01, 0.01]}
@@ -23,7 +24,7 @@ HYPERPARAMETERS = {
 STUDY = """
 title: made up
 epsilon_kind: total
-delta: 1e-6
+delta: 1.0e-6
 seeds: 2
 chains: 2
 tuning: {mode: none}
@@ -39,40 +40,42 @@ figures: []
 
 
 @pytest.fixture
-def study(tmp_path: Path):
-    path = tmp_path / "studies" / "made-up.yaml"
-    path.parent.mkdir()
-    path.write_text(STUDY)
-    return load_study(path)
+def study() -> Study:
+    return study_of(yaml.safe_load(STUDY), Path("none/made-up.yaml"))
 
 
-def table(study, path: Path) -> dict[tuple[str, str], dict[str, str]]:
-    write_table(path, budgets.COLUMNS, budgets.rows(study, HYPERPARAMETERS))
-    with path.open(newline="") as file:
-        return {(row["method"], row["epsilon"]): row for row in csv.DictReader(file)}
+def table(study) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
+    """Return the rows by accountant of each method and ε."""
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in budgets.rows(study, HYPERPARAMETERS):
+        found.setdefault((row["method"], row["epsilon"]), {})[row["accountant"]] = row
+    return found
 
 
-def test_each_cell_has_a_row_with_every_suitable_accountant(study, tmp_path: Path) -> None:
-    found = table(study, tmp_path / "budgets.csv")
+def test_each_cell_has_a_row_of_every_suitable_accountant(study) -> None:
+    found = table(study)
     assert len(found) == 7
     each = repeat([SubsampledGaussianRelease("x", math.sqrt(0.7), 1000, N)], study.chains)
-    row = found["minibatch-penalty", "4"]
-    assert {name for name in accountants.ACCOUNTANTS if row[name]} == {"rdp", "replace-pld", "wor-pld"}
-    for name in ("rdp", "replace-pld", "wor-pld"):
-        assert int(row[name]) == accountants.get(name).iterations((), each, 4.0, DELTA)
-    assert (row["accountant"], row["iterations"]) == ("replace-pld", row["replace-pld"])
-    events = repeat(each, int(row["iterations"]))
-    assert float(row["epsilon_spent"]) == accountants.get("replace-pld").epsilon(events, DELTA, 4.0) <= 4.0
-    assert float(row["epsilon_spent_tight"]) == accountants.get("wor-pld").epsilon(events, DELTA)
-    assert float(row["epsilon_spent_tight"]) < float(row["epsilon_spent"])
+    cell = found["minibatch-penalty", "4"]
+    assert {*cell} == {name for name, one in accountants.ACCOUNTANTS.items() if one.is_meant_for(each)}
+    assert [name for name, row in cell.items() if row["chosen"]] == ["replace-pld"]
+    assert {row["iterations"] for row in cell.values()} == {cell["replace-pld"]["allowed"]}
+    events = repeat(each, cell["replace-pld"]["iterations"])
+    for name, row in cell.items():
+        one, near = accountants.get(name), 4.0 if row["chosen"] else None
+        assert row["allowed"] == one.iterations((), each, 4.0, DELTA)
+        assert row["epsilon_spent"] == one.epsilon(events, DELTA, near)
+    assert cell["wor-pld"]["epsilon_spent"] < cell["replace-pld"]["epsilon_spent"] <= 4.0
 
 
-def test_caps_and_cells_without_a_budget(study, tmp_path: Path) -> None:
-    found = table(study, tmp_path / "budgets.csv")
-    assert found["capped", "4"]["iterations"] == "20"
-    assert found["capped", "4"]["budget_iterations"] == found["dp-penalty", "4"]["iterations"]
-    row = found["rwmh", "inf"]
-    assert (row["iterations"], row["budget_iterations"], row["epsilon_spent"]) == ("50", "inf", "inf")
+def test_caps_and_cells_without_a_budget(study) -> None:
+    found = table(study)
+    capped = found["capped", "4"]["tight"]
+    assert capped["iterations"] == 20
+    assert capped["allowed"] == found["dp-penalty", "4"]["tight"]["iterations"]
+    (row,) = found["rwmh", "inf"].values()
+    assert (row["iterations"], row["allowed"], row["epsilon_spent"]) == (50, "inf", math.inf)
+    assert row["chosen"] == "yes"
 
 
 def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:

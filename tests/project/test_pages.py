@@ -14,7 +14,13 @@ from dpmc.algorithms.__main__ import page as page_of_hyperparameters
 from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
 from dpmc.privacy import accountants, data_ledger
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.events import (
+    BarkerRelease,
+    FastMetropolisRelease,
+    GaussianRelease,
+    NonPrivateRelease,
+    SubsampledGaussianRelease,
+)
 from dpmc.privacy.runs import RunReleases
 from dpmc.releases import files as release_files
 from dpmc.studies.__main__ import study_schema, tables
@@ -74,17 +80,46 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
     if any(isinstance(event, NonPrivateRelease) for event in (*once, *each)):
         assert named == "none, ε = ∞"
     else:
-        assert named == ", ".join(f"`{n}`" for n in RunReleases(once, each).by_accountant(1e-5, iterations=1))
+        assert named == f"`{RunReleases(once, each).accountant('tight').name}`"
+
+
+#: Words for the kinds of releases in the tables of accountants.
+KINDS = {
+    GaussianRelease: "all rows",
+    SubsampledGaussianRelease: "batch",
+    BarkerRelease: "Barker",
+    FastMetropolisRelease: "DP-Fast MH",
+}
+
+
+def of_accountants(text: str, columns: int) -> dict[str, list[str]]:
+    """Return the rows of the page's table of accountants by name, after comparing its names and releases."""
+    found = {row[0].strip("`"): row for row in cells(text) if len(row) == columns and row[0].startswith("`")}
+    known = accountants.ACCOUNTANTS
+    assert known.keys() - found.keys() == set(), "accountants without a row in the table"
+    assert found.keys() - known.keys() == set(), "rows of accountants that are not registered"
+    for name, row in found.items():
+        handled = {word for kind, word in KINDS.items() if issubclass(kind, known[name].handles)}
+        assert {word for word in KINDS.values() if word in row[1]} == handled, f"releases of {name}"
+    return found
 
 
 def test_the_page_has_every_accountant_whether_it_is_a_filter_and_the_presets() -> None:
-    rows = cells((REFERENCE / "accountants.md").read_text(encoding="utf-8"))
-    filters = {row[0].strip("`"): row[4] for row in rows if len(row) == 6 and row[0].startswith("`")}
+    text = (REFERENCE / "accountants.md").read_text(encoding="utf-8")
+    filters = {name: row[4] for name, row in of_accountants(text, 6).items()}
     assert filters == {name: "yes" if a.is_filter else "no" for name, a in accountants.ACCOUNTANTS.items()}
-    named = [row for row in rows if len(row) == 3 and row[1].startswith("`")]
+    named = [row for row in cells(text) if len(row) == 3 and row[1].startswith("`")]
     for column, preset in ((1, "tight"), (2, "thesis")):
         chosen = sorted(accountants.PRESETS[preset].values())
         assert sorted(row[column].strip("`") for row in named) == chosen
+
+
+def test_the_proofs_have_every_accountant_and_name_those_that_are_filters() -> None:
+    text = (REFERENCE.parent / "explanation/accounting.md").read_text(encoding="utf-8")
+    of_accountants(text, 4)
+    (named,) = re.findall(r"chosen by earlier results: (.*) only", text)
+    filters = {name for name, one in accountants.ACCOUNTANTS.items() if one.is_filter}
+    assert set(re.findall("`(.*?)`", named)) == filters, "a filter needs its theorem on this page"
 
 
 def test_every_part_of_a_chain_file_is_on_the_page() -> None:

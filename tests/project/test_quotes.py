@@ -16,6 +16,10 @@ made,banana,hmc,1,0,clipped,0.671
 made,banana,hmc,2,0,clipped,0.755
 made,circle,hmc,1,0,clipped,-12345.6
 """
+BUDGETS = """study,model,method,epsilon,delta,iterations,accountant,chosen,allowed,epsilon_spent
+made,banana,walk,1,1e-6,30,tight,yes,60,0.5
+made,banana,walk,1,1e-6,30,zcdp,,40,0.7
+"""
 CLAIMS = """study: made
 verdicts: {holds: 3, fails: 1}
 claims:
@@ -32,6 +36,8 @@ RIGHT = [
     "in all but two<!--= metrics clipped banana,circle hmc * least=0.1 over=count --> cells",
     "3 hold, 1 fails<!--= verdicts holds,fails -->",
     "0.152<!--= metrics mmd banana walk 2 column=value/epsilon -->",
+    "30, 60 and 0.70<!--= budgets banana walk 1 column=iterations,allowed_tight,epsilon_spent_zcdp -->",
+    "1.5<!--= budgets * * * column=allowed_tight/allowed_zcdp -->",
     "1.71 times<!--= metrics mmd banana walk 1,2 over=ratio -->",
     "| a | b |\n| 1 | 2 |\n<!--= text table.md -->",
 ]
@@ -53,6 +59,7 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results" / "made"
     folder.mkdir(parents=True)
     (folder / "metrics.csv").write_text(METRICS)
+    (folder / "budgets.csv").write_text(BUDGETS)
     (folder / "claims.yaml").write_text(CLAIMS)
     (folder / "table.md").write_text("| a | b |\n| 1 | 2 |\n")
     return folder.parent

@@ -18,6 +18,7 @@ from dpmc.reports.claims.table import RING, Table, ring_distance
 from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml
 
+NEEDED = ("model", "method", "epsilon", "accountant", "allowed")  # columns of budgets.csv
 study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])
 claims.claims_of(study.name)  # raises for a study without claims, before tables are read
 model, method, epsilon, metric = RING
@@ -33,7 +34,7 @@ for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
 table = pd.concat(
     [whole.read(study, metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})]
 )
-ours = Table.of_study(study, table, read_table(budgets, ()))
+ours = Table.of_study(study, table, read_table(budgets, NEEDED))
 verdicts = claims.judge(study, ours, Table.published(study, published))
 claims.write(verdicts, output)
 for claim in verdicts["claims"]:

@@ -17,4 +17,5 @@ from dpmc.studies.loading import PLACES as PLACES
 from dpmc.studies.loading import find_study as find_study
 from dpmc.studies.loading import load_study as load_study
 from dpmc.studies.loading import study_files as study_files
+from dpmc.studies.loading import study_of as study_of
 from dpmc.studies.study import Study as Study

@@ -30,7 +30,7 @@ class Document(NamedTuple):
             if isinstance(inner, list) and isinstance(key, int) and key < len(inner):
                 inner = inner[key]
             elif isinstance(inner, dict) and key in inner:
-                line, inner = self.lines[id(inner)][str(key)], inner[key]
+                line, inner = self.lines.get(id(inner), {}).get(str(key), 0), inner[key]
             else:
                 break
         return ": ".join([str(self.path), *([f"line {line}"] if line else []), *map(str, keys)])

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
@@ -77,8 +77,20 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     if Path(name).suffix != ".yaml" and not path.is_file():
         known = ", ".join(sorted(_known_studies()))
         raise DpmcError(f"--study: {str(name)!r} is unknown; known: {known}, or a path that ends in .yaml")
-    document = read_document(path)
-    keys = validated(StudyKeys, document)
+    return _study(read_document(path), asking)
+
+
+def study_of(content: dict[str, Any], path: Path = Path("study.yaml")) -> Study:
+    """Return the study that a file `path` with these keys would be, after the same checks; it need not exist.
+
+    Raises DpmcError as `load_study` does, naming no line.
+    """
+    return _study(Document(path, content, {}), ())
+
+
+def _study(document: Document, asking: tuple[str, ...]) -> Study:
+    """Return the study of a document; raise DpmcError for the first broken rule."""
+    keys, path = validated(StudyKeys, document), document.path
     # Modules of users' models and figures may lie beside the study.
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.insert(0, folder)

@@ -17,7 +17,6 @@ from dpmc.base import Array
 from dpmc.common.streams import canonical_epsilon
 from dpmc.metrics.statistics import error_of_median
 from dpmc.metrics.table import own_rows
-from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.studies import Study
 from dpmc.studies.pairs import clip_bounds, clipping_models
 
@@ -88,10 +87,10 @@ class Table:
 
         runs = own_rows(metrics, study)[[*CELL, "value"]].dropna()
         if budgets is not None:
-            allowed = budgets.melt(CELL[:3], [*ACCOUNTANTS], "metric").query("value != ''")
+            allowed = budgets.query("allowed != 'inf'").rename(columns={"allowed": "value"})
             allowed["epsilon"] = allowed["epsilon"].map(canonical_epsilon)
-            allowed["metric"] += "_iterations"
-            runs = pd.concat([runs, allowed.astype({"value": float})])
+            allowed["metric"] = allowed["accountant"] + "_iterations"
+            runs = pd.concat([runs, allowed[[*CELL, "value"]].astype({"value": float})])
         return cls(study, runs)
 
     @classmethod

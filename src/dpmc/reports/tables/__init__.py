@@ -13,9 +13,8 @@ from dpmc.common.files import replacing
 from dpmc.common.values import shown
 from dpmc.metrics.table import own_rows, read_metrics, read_table
 from dpmc.models import definition
-from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports.plots.selection import private_models
-from dpmc.reports.tables.budgets import shape_of
+from dpmc.reports.tables.budgets import COLUMNS, shape_of
 from dpmc.studies import Study, read_yaml
 
 if TYPE_CHECKING:  # pandas takes half a second
@@ -99,14 +98,13 @@ def _value(value: Any) -> str:
 
 def _iterations(study: Study, results: Path) -> Rows:
     """Yield texts for each cell and accountant that bounds its releases."""
-    needed = ("model", "method", "accountant", "epsilon", "iterations", *ACCOUNTANTS)
-    budgets = read_table(results / study.name / "budgets.csv", needed, "a table of budgets")
-    for cell in budgets.to_dict("records"):
-        if cell["model"] in study.models and cell["method"] in study.methods:
-            # without a budget: one row, of no accountant
-            for name in [name for name in ACCOUNTANTS if cell[name]] or [""]:
-                run = cell["iterations"] if name in ("", cell["accountant"]) else ""
-                yield cell["model"], cell["method"], name, cell["epsilon"], cell.get(name, ""), run
+    budgets = read_table(results / study.name / "budgets.csv", COLUMNS, "a table of budgets")
+    for row in budgets.to_dict("records"):
+        if row["model"] in study.models and row["method"] in study.methods:
+            run = row["iterations"] if row["chosen"] else ""
+            name, most = (row["accountant"], row["allowed"]) if row["allowed"] != "inf" else ("", "")
+            if name or run:  # without a budget: one row, of no accountant
+                yield row["model"], row["method"], name, row["epsilon"], most, run
 
 
 def _run_times(study: Study, results: Path) -> Rows:
