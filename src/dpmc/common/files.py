@@ -202,6 +202,8 @@ def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
             path, engine="netcdf4", decode_cf=False, create_default_indexes=False
         ) as file:
             yield file
+    except DpmcError:
+        raise
     except (OSError, RuntimeError) as error:
         raise DpmcError(f"{path}: cannot be read as NetCDF, it may be cut off ({error})") from None
     except (KeyError, IndexError, AttributeError) as error:

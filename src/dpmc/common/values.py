@@ -85,9 +85,14 @@ def not_above_text(number: float) -> float:
 
 
 def checked(where: str, check: Callable[..., Value], *arguments: object) -> Value:
-    """Return `check(*arguments)`; raise DpmcError that begins with `where` in place of its ValueError."""
+    """Return `check(*arguments)`; raise DpmcError that begins with `where` in place of its ValueError.
+
+    A DpmcError names its place itself.
+    """
     try:
         return check(*arguments)
+    except DpmcError:
+        raise
     except ValueError as error:
         raise DpmcError(f"{where}: {error}") from None
 

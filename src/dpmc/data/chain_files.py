@@ -174,7 +174,7 @@ def _check(chains: Chains) -> None:
         value = attrs[key]  # a KeyError names what is missing
         try:
             check(value)
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError, DpmcError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"{key}: is damaged: {error}") from None
     if chains.draws.ndim != 3:
         raise ValueError(f"theta: {chains.draws.shape} must be of chains, draws and parameters")

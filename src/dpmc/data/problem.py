@@ -153,6 +153,8 @@ class Setting:
         for index, start in enumerate(self.starts if own_model else ()):
             try:
                 value: object = float(model.log_prior(start.copy()))
+            except DpmcError:
+                raise
             except (TypeError, ValueError) as error:  # it returned something else than a number
                 value = error
             if not isinstance(value, float) or not value < np.inf:

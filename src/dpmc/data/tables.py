@@ -122,6 +122,8 @@ def _of_file(path: Path, private: bool) -> Table:
     except ImportError:
         package = "openpyxl" if name.endswith(".xlsx") else "pyarrow"
         raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
+    except DpmcError:
+        raise
     except UnicodeDecodeError:
         raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, NotImplementedError) as error:

@@ -108,10 +108,10 @@ def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     try:
         value = table["value"].mask(is_text, "nan").astype(float)
         names = {text: canonical_epsilon(text) if text else "" for text in table["epsilon"].unique()}
-    except ValueError as error:
-        raise DpmcError(f"{source}: value: {error}") from None
     except DpmcError as error:
         raise DpmcError(f"{source}: {error}") from None
+    except ValueError as error:
+        raise DpmcError(f"{source}: value: {error}") from None
     # An ε spent is infinite without a guarantee; all other metrics are finite.
     unlimited = table["metric"].str.startswith("epsilon") & value.notna()
     for row in table[~(is_text | unlimited | np.isfinite(value))].itertuples():
@@ -140,6 +140,8 @@ def read_table(
         if table.index.nlevels > 1 or table.index.dtype.kind != "i":  # what is too much becomes an index
             raise DpmcError(f"{path}: rows have more columns than the first line")
         return table.astype(numbers or {})
+    except DpmcError:
+        raise
     except ValueError as error:
         raise DpmcError(f"{path}: not {what} ({error})") from None
 

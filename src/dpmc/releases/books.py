@@ -46,11 +46,11 @@ def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
             return [f"ledger: {found}"]
         found = _of_text(attrs, books) or _of_price(full, books, attrs, entry)
         return [f"ledger: {found}"] if found else []
-    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        return [f"ledger: missing or malformed key ({type(error).__name__}: {shown(str(error))})"]
     except DpmcError as error:
         text = str(error)
         return [text if text.startswith(("ledger: ", "hyperparameters: ", "method: ")) else f"ledger: {text}"]
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        return [f"ledger: missing or malformed key ({type(error).__name__}: {shown(str(error))})"]
 
 
 def refuse_values(values: Mapping[str, Any], accountant: str) -> None:

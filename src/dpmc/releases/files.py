@@ -154,7 +154,7 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
             continue
         try:
             checks[key](value)
-        except (TypeError, ValueError, RecursionError, DpmcError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             problems.append(f"attribute {key}: {shown(value)}: {error}")
     # NetCDF has no dimension of size 0 but an unlimited one: of a release whose draws are all forfeited.
     empty = {"draw"} if group.to_dataset(inherit=False).sizes.get("draw") == 0 else set()
