@@ -18,7 +18,7 @@ from dpmc.common.shipped import shipped
 from dpmc.studies.figures import declared_figure
 from dpmc.common.sources import version as sources_version
 from dpmc.studies import PLACES, load_study, study_files
-from dpmc.studies import chain_settings, number_of_rows, pinned_hyperparameters, source_version
+from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_hyperparameters
 from dpmc.reports import tables as paper_tables
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.

@@ -26,10 +26,7 @@ rule data:
     conda:
         ENVIRONMENT
     params:
-        # With a hash of a user's model, "" for those of dpmc, which have DATA_VERSION.
-        settings=lambda wildcards: (
-            data_settings(wildcards) + source_version(STUDIES[wildcards.study], wildcards.model)
-        ),
+        settings=lambda wildcards: data_settings(STUDIES[wildcards.study], wildcards.model),
     shell:
         "dpmc data --study {wildcards.study} --model {wildcards.model} --data {wildcards.dataset} "
         "--output {output} 2> {log}"

@@ -3,7 +3,6 @@ import hashlib
 from contextlib import suppress
 
 from dpmc import models
-from dpmc.data.datasets import DATA_VERSION
 from dpmc.common import sources
 from dpmc.tuning.search import searched_pairs, sources_of_search
 from snakemake.exceptions import WorkflowError
@@ -67,17 +66,6 @@ def own_rows_cells(study):
         for model, method, epsilon in study.cells()
         if study.model(model).rows_file
     ]
-
-
-def data_settings(wildcards):
-    """Return everything that determines a data file; a change makes it anew."""
-    study = STUDIES[wildcards.study]
-    spec = study.model(wildcards.model)
-    pictures = [spec.data] if images.image_set(spec.data) else []
-    columns = [spec.columns] if spec.columns else []
-    return json.dumps(
-        [spec.model, spec.n, spec.start, study.start_points, DATA_VERSION, *pictures, *columns]
-    )
 
 
 def data_source(wildcards):

@@ -1,6 +1,7 @@
 """A study's definition, read from a YAML file and checked before anything runs."""
 
 from dpmc.studies.cells import chain_settings as chain_settings
+from dpmc.studies.cells import data_settings as data_settings
 from dpmc.studies.cells import definition_of as definition_of
 from dpmc.studies.cells import make_cell as make_cell
 from dpmc.studies.cells import number_of_rows as number_of_rows

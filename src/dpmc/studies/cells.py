@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 from dpmc.algorithms import algorithm_class
 from dpmc.common import files, sources
 from dpmc.common.errors import DpmcError
-from dpmc.data import tables
+from dpmc.data import images, tables
 from dpmc.data.problem import Problem, Setting, read_problem
 from dpmc.models import Definition, definition
 from dpmc.privacy import accountants
@@ -115,22 +116,18 @@ def make_cell(study: Study, problem: S, method: str, epsilon: str, given: Hyperp
     calibrated = None
     if study.epsilon_kind != "total" or algorithm.calibrates_run:
         calibrated = calibrated_values(study, method, given.values, epsilon, problem.n)
-    return Cell(
-        problem=problem,
-        method=method,
-        algorithm=algorithm,
-        epsilon=epsilon,
-        epsilon_kind=study.epsilon_kind,
-        delta=study.delta_for(problem.n),
-        accountant=spec.accountant,
-        chains=study.chains,
-        rows_per_person=study.rows_per_person,
-        iterations=study.iterations(problem.label, method),
-        thin=study.thin(problem.label, method),
-        most_iterations=spec.most_iterations,
-        most_draws=spec.most_draws,
-        given=Given(given.values, spec.algorithm, spec.options, study.name, calibrated),
-    )
+    # Keys of the method and of the study that a cell has by the same name, so that a new one arrives there.
+    names = {field.name for field in fields(Cell)}
+    asked = {field.name: getattr(study, field.name) for field in fields(study) if field.name in names}
+    asked |= {name: getattr(spec, name) for name in MethodSpec.model_fields if name in names}
+    asked |= {
+        "iterations": study.iterations(problem.label, method),
+        "thin": study.thin(problem.label, method),
+    }
+    asked |= {"problem": problem, "method": method, "algorithm": algorithm, "epsilon": epsilon}
+    asked |= {"delta": study.delta_for(problem.n)}
+    given_as = Given(given.values, spec.algorithm, spec.options, study.name, calibrated)
+    return Cell(**asked, given=given_as)
 
 
 def source_version(study: Study, model: str) -> str:
@@ -170,6 +167,19 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
     if not total and epsilon != "inf":  # calibration asks the tightest accountant for the noise
         versions |= accountants.versions("tight", events)
     return versions
+
+
+def data_settings(study: Study, model: str) -> str:
+    """Return everything in the study and the code that determines a model's data file, as JSON."""
+    spec = study.model(model)
+    # All that determine chains but the data set, which is in the file's name.
+    own = [getattr(spec, name) for name in ModelSpec.that_change(Changes.CHAINS) if name != "data"]
+    pictures = [spec.data] if images.image_set(spec.data) else []
+    rows = [getattr(spec, name) for name in ModelSpec.that_change(Changes.ROWS) if getattr(spec, name)]
+    from dpmc.data import datasets  # slow to import
+
+    version = [study.start_points, datasets.DATA_VERSION, *pictures, *rows]
+    return json.dumps([*own, *version]) + source_version(study, model)
 
 
 def chain_settings(study: Study, model: str, method: str, epsilon: str) -> str:

@@ -204,16 +204,15 @@ class Task:
 
     def key(self, seeds: int) -> str:
         """Return a hash of everything that determines the trials of a search, except their number."""
-        from dpmc.sampling.run import identity
+        from dpmc.sampling.run import file_identity
 
         cell = self.cell(self.start)
         content = [
-            [self.study, self.model, self.method, self.problem.dataset, seeds],
-            [self.pinned, self.start, identity(cell, 0)],
-            [cell.iterations, cell.most_iterations, cell.thin, cell.most_draws],
+            [self.study, self.model, self.method, seeds],
+            [self.pinned, self.start, file_identity(cell, 0)],
             [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
             [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
-            # Changes of what values a trial, besides what makes its data and chains, which `identity` covers.
+            # Changes of what values a trial; `file_identity` covers what makes its data and chains.
             sources.version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=DECLARED),
             [version("optuna"), COLUMNS],
             digest(self.problem.starts, self.problem.exact.reference),
