@@ -15,7 +15,7 @@ from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
-from dpmc.studies.keys import MethodSpec, ModelSpec, StudyKeys, validated
+from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys, validated
 from dpmc.studies.study import Study, StudyMethod, StudyModel
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
@@ -198,14 +198,16 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
     chosen = spec.models or tuple(model for model in study.models if model in method.models)
     if not chosen:
         refuse("runs it on none of this study's models")
+    of_rows = [*StudyModel.that_change(Changes.CHAINS), *StudyModel.that_change(Changes.ROWS)]
+    of_run = [*StudyKeys.that_change(Changes.CHAINS), *StudyKeys.that_change(Changes.CHAINS_IF_SET)]
     for model in chosen:
         if model not in method.models:
             refuse(f"does not run it on {model!r}")
         ours, theirs = study.models[model], other.models[model]
         # A comparison with chains of other data or another budget would be wrong.
         for this, that, keys in (
-            (ours, theirs, ("model", "data", "rows_file", "columns", "n", "start")),
-            (study, other, ("delta", "epsilon_kind", "chains")),
+            (ours, theirs, of_rows),
+            (study, other, of_run),
         ):
             for key in keys:
                 here, there = getattr(this, key), getattr(that, key)
