@@ -30,7 +30,7 @@ def test_the_digest_is_of_contents_alone(tmp_path: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A study `one`, made-up metrics of it, its figure and a gallery with a copy."""
-    monkeypatch.setattr("dpmc.reports.whole.parts", lambda study: [])  # few of the study's cells
+    monkeypatch.setattr("dpmc.studies.whole.parts", lambda study: [])  # few of the study's cells
     of = write_small(tmp_path)
     for place in ("results/one", "figures/one", "docs/gallery/one"):
         (tmp_path / place).mkdir(parents=True)

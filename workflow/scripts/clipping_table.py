@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from dpmc import models
-from dpmc.reports import whole
-from dpmc.studies import load_study
+from dpmc.studies import load_study, whole
 from dpmc.studies.pairs import WITHOUT_PRIVACY
 
 METRICS = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rate": "acceptance"}

@@ -17,10 +17,9 @@ import pandas as pd
 
 from dpmc.metrics.statistics import error_of_median, median_error
 from dpmc.metrics.table import Results
-from dpmc.reports import whole
 from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.tables import markdown
-from dpmc.studies import load_study
+from dpmc.studies import load_study, whole
 
 METRICS = ("mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 PUBLISHED_CHAINS = 20

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
-from dpmc.reports import whole
-from dpmc.studies import load_study
+from dpmc.studies import load_study, whole
 
 study, output, *files = load_study(sys.argv[1]), *map(Path, sys.argv[2:])
 try:

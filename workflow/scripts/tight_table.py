@@ -23,9 +23,8 @@ import pandas as pd
 
 from dpmc.metrics.statistics import mean_with_error, median_error, paired
 from dpmc.metrics.table import Results
-from dpmc.reports import whole
 from dpmc.reports.plots.selection import private_models
-from dpmc.studies import Study, load_study
+from dpmc.studies import Study, load_study, whole
 from dpmc.studies.pairs import two_accountings
 
 FULL = {

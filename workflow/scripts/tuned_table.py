@@ -26,9 +26,8 @@ import pandas as pd
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.statistics import median_error
 from dpmc.metrics.table import Results
-from dpmc.reports import whole
 from dpmc.reports.plots.selection import private_models
-from dpmc.studies import Study, load_study
+from dpmc.studies import Study, load_study, whole
 from dpmc.studies.pairs import tuned_pairs
 
 WAYS = ("before", "tuned")

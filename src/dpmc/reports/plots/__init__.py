@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.shipped import shipped
-from dpmc.reports import whole
 from dpmc.reports.plots import stamp
+from dpmc.studies import whole
 from dpmc.studies.figures import FigureKeys, declared_figure
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from dpmc.data import images
 from dpmc.data.datasets import BASELINES
 from dpmc.metrics.table import read_metrics
 from dpmc.models import definition
-from dpmc.studies import Study, load_study
+from dpmc.studies.loading import load_study
+from dpmc.studies.study import Study
 
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
