@@ -117,7 +117,7 @@ def release(
     asked, (cell, price, plan) = cell, priced(cell, values, resumed=output is not None)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     about = facts(asked, values, plan)
-    wanted = {**about, **identity(asked, plan)}
+    wanted = {**about, **identity(asked, plan), "ledger": ledger.header["id"]}
     named = {"model": asked.problem.label, "method": asked.method, "accountant": about["accountant"]}
     named["hyperparameters"] = json.dumps(dict(values), sort_keys=True)
     release_files.refuse(named, asked.problem.parameters, asked.problem.dimension)
