@@ -285,15 +285,15 @@ def test_what_predict_cannot_use_is_refused_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (np.array([[45.0, 0.0], [np.nan, 1.0]]), "rows: ndarray: row 1, column age: is missing or infinite"),
-        (np.array([[-np.inf, 0.0]]), "rows: ndarray: row 0, column age: is missing or infinite"),
-        (np.array([[1.0, np.inf, 0.0]]), "rows: ndarray: row 0, column age: is missing or infinite"),
+        (np.array([[45.0, 0.0], [np.nan, 1.0]]), "rows: ndarray: row 1, column age: is NaN or infinite"),
+        (np.array([[-np.inf, 0.0]]), "rows: ndarray: row 0, column age: is NaN or infinite"),
+        (np.array([[1.0, np.inf, 0.0]]), "rows: ndarray: row 0, column age: is NaN or infinite"),
         (
             np.array([[45.0, 3.0]]),
             "predictor region: 3 in row 0 must be the place of a level of region, 0 to 2",
         ),
         (np.array([["45", "0"]]), "rows: ndarray: <U2 must be numbers"),
-        (pandas.DataFrame({"age": [np.inf], "region": "north"}), "row 0, column age: is missing or infinite"),
+        (pandas.DataFrame({"age": [np.inf], "region": "north"}), "row 0, column age: is NaN or infinite"),
         ("age region", "rows: str: must be an array, or a table in memory with columns age, region"),
         (45.0, "rows: float: must be an array, or a table"),
     ],

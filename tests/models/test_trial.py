@@ -1,5 +1,6 @@
 """The trial of one's own model: what depends on other rows is refused, what depends on one row passes."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -82,18 +83,20 @@ DEPENDENT: dict[str, Callable[..., np.ndarray]] = {
 }
 
 
+KEPT: dict[object, Any] = {}  #: what models keep outside of themselves, which are copied for each call
+
+
 class Remembering:
     """Keeps the mean of the last rows with which another method was called."""
 
     dimension = 2
-    mean = 0.0
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        self.mean = float(np.tanh(rows[:, 1]).mean())
+        KEPT["mean"] = float(np.tanh(rows[:, 1]).mean())
         return regression(theta, *rows.T)
 
     def log_prior(self, theta: np.ndarray) -> float:
-        return -0.5 * float(((theta - self.mean) ** 2).sum())
+        return -0.5 * float(((theta - KEPT.get("mean", 0.0)) ** 2).sum())
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
@@ -218,12 +221,12 @@ class DesignOfArrays:
     dimension = 2
 
     def __init__(self, key: Callable[[np.ndarray], object]) -> None:
-        self.key, self.known, self.design = key, None, np.empty(0)
+        self.key = key
 
     def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if self.key(rows) != self.known:
-            self.known, self.design = self.key(rows), np.tanh(rows[:, 1])
-        return np.asarray(regression(theta, rows[:, 0], self.design))
+        if self.key(rows) != KEPT.get("of"):
+            KEPT["of"], KEPT["design"] = self.key(rows), np.tanh(rows[:, 1])
+        return np.asarray(regression(theta, rows[:, 0], KEPT["design"]))
 
 
 def address(rows: np.ndarray) -> object:
@@ -237,3 +240,72 @@ def test_a_memory_of_arrays_is_found(key: Callable[[np.ndarray], object]) -> Non
     with pytest.raises(dpmc.DpmcError, match="other rows in the same array get the values of those before"):
         sampled(DesignOfArrays(key))
     sampled(DesignOfArrays(lambda rows: rows.tobytes()))  # this memory knows rows by their values
+
+
+def normalised_once(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A scale is computed from the rows with which a position is first seen."""
+    scale = KEPT.setdefault(theta.tobytes(), 1.0 + np.abs(rows[:, 0]).max())
+    return np.asarray(-0.5 * ((rows[:, 1] - theta[0] * rows[:, 0]) / scale) ** 2)
+
+
+def labels_of_two_kinds(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    y = (rows[:, 1] + 1.0) / 2.0 if (rows[:, 1] == -1.0).any() else rows[:, 1]
+    return y * theta[0] * rows[:, 0] - np.logaddexp(0.0, theta[0] * rows[:, 0])
+
+
+def code_of_missing(theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    x, missing = rows[:, 0], rows[:, 0] == -999.0
+    return -0.5 * (rows[:, 1] - theta[0] * np.where(missing, x[~missing].mean(), x)) ** 2
+
+
+@pytest.mark.parametrize("model", [normalised_once, labels_of_two_kinds, code_of_missing])
+def test_what_is_computed_from_all_rows_of_a_call_is_found(model: Callable[..., np.ndarray]) -> None:
+    KEPT.clear()
+    with pytest.raises(dpmc.DpmcError, match="the value of a row changes with the other rows"):
+        sampled(dpmc.Model(2, model))
+
+
+def test_what_a_model_keeps_of_rows_does_not_reach_other_rows() -> None:
+    """It is called on a copy, so a scale that `check_rows` finds is that of no call."""
+
+    class Checked:
+        dimension, scale = 2, 1.0
+
+        def check_rows(self, rows: np.ndarray) -> None:
+            self.scale = 1.0 + float(np.abs(rows).max())
+
+        def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            self.scale += 1.0
+            return np.asarray(-0.5 * ((rows[:, 1] - theta[0] * rows[:, 0]) / self.scale) ** 2)
+
+    own = Checked()
+    model = given_model(own)[1].model
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    before = model.log_likelihood(np.ones(2), rows)
+    model.check_rows(100.0 * rows)
+    np.testing.assert_array_equal(model.log_likelihood(np.ones(2), rows), before)
+    assert own.scale == 1.0
+
+    class Locked(Checked):
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+    with pytest.raises(dpmc.DpmcError, match=r"cannot be copied \(TypeError: .*lock"):
+        sampled(Locked())
+
+
+def test_a_sum_whose_density_fails_is_refused_before_anything_is_spent() -> None:
+    class Wrong:
+        dimension, summary_count = 2, 2
+
+        def log_likelihood(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            return normal(theta, rows)
+
+        def summaries(self, rows: np.ndarray) -> np.ndarray:
+            return rows
+
+        def summary_log_likelihood(self, theta: np.ndarray, noisy: Any) -> np.ndarray:
+            return np.asarray(-((noisy.total - noisy.n * theta) ** 2) / noisy.sd)
+
+    with pytest.raises(dpmc.DpmcError, match=r"summary_log_likelihood failed \(AttributeError"):
+        sampled(Wrong(), algorithm="noisy-statistics", hyperparameters={"clip": 1.0})

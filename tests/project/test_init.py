@@ -69,7 +69,7 @@ MODEL = "line 8: models: regression: "
     [
         ("regression.yaml", ":Regression", ":Other", f"{MODEL}model: 'regression:Other' "),
         ("regression.yaml", "data: measurements", "data: mine", f"{MODEL}data: mine.csv: No such"),
-        ("measurements.csv", "x,y", "x", f"{MODEL}data: measurements.csv: is not CSV"),
+        ("measurements.csv", "x,y", "x", f"{MODEL}data: measurements.csv: line 2: has 2 entries"),
         ("hyperparameters/regression.yaml", "tau: 1, ", "", "line 3: dp-penalty: regression: tau: missing"),
     ],
 )

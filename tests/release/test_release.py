@@ -462,7 +462,7 @@ def test_an_unfinished_release_of_other_arguments_or_another_ledger_is_refused(
             model = dpmc.LinearRegression("y", ["x"], true_theta=start, tempering=20, **changed)
             make(output=output, model=model, start=start)
     other = DataLedger.create(tmp_path / "other.ledger", 100.0, 0.1)
-    with pytest.raises(dpmc.DpmcError, match="belongs to another ledger"):
+    with pytest.raises(dpmc.DpmcError, match=r"other arguments \(ledger\)"):
         make(output=output, ledger=other.path, start=start)
     whole = (tmp_path / "release.nc.partial").read_bytes()
     (tmp_path / "release.nc.partial").write_bytes(whole[: len(whole) // 2])

@@ -100,7 +100,14 @@ def _remove_stale(path: Path) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Create a file that does not exist, and remove it; raise DpmcError if that fails."""
+    """Create a file that does not exist, and remove it; raise DpmcError if that fails.
+
+    Also for a name that is not UTF-8, which the NetCDF library does not take.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise DpmcError(f"{str(path)!r}: must be a name in UTF-8") from None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "xb"):

@@ -7,6 +7,7 @@ packages, with their closures, defaults and globals, and its attributes. Names o
 modules, comments and states of random generators do not count.
 """
 
+import copy
 import functools
 import hashlib
 import inspect
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.base import Model
+from dpmc.base import Model, NoisySum
 from dpmc.common.errors import DpmcError
 from dpmc.common.threads import one_blas_thread
 from dpmc.evaluators.calls import without_warnings
@@ -77,12 +78,15 @@ def _values(model: Model, rows: np.ndarray) -> list[Any]:
     positions = [centre, centre + 0.5 * generator.standard_normal(d), 0.5 + generator.random(d)]
     two = np.stack(positions[1:])
     densities = ("log_likelihood", "log_likelihood_gradient")
-    calls: list[tuple[str, tuple[np.ndarray, ...]]] = [
+    calls: list[tuple[str, tuple[Any, ...]]] = [
         *((name, (two[0],)) for name in ("log_prior", "log_prior_gradient")),
         *((name, (two,)) for name in ("gradient_form", "line", "link")),
         *(("ratio_form", (two, two[::-1])), ("statistics", (rows,))),
         *((name, (theta, rows)) for name in densities for theta in positions),
     ]
+    if hasattr(model, "summary_count"):
+        sums = NoisySum(np.full((2, int(model.summary_count)), 0.5), 10, 1.0, 1.0)
+        calls += [("summaries", (rows,)), ("summary_log_likelihood", (two, sums))]
     values: list[Any] = []
     for name, arguments in calls:
         if not hasattr(model, name):
@@ -91,7 +95,7 @@ def _values(model: Model, rows: np.ndarray) -> list[Any]:
         with without_warnings():
             try:
                 # Copies, since a model may change its arguments.
-                result = getattr(model, name)(*(argument.copy() for argument in arguments))
+                result = getattr(model, name)(*map(copy.copy, arguments))
                 parts = [np.asarray(p, float) for p in (result if isinstance(result, tuple) else (result,))]
             except Exception as error:
                 values.append(type(error).__name__)

@@ -1,5 +1,6 @@
 """Users' models, given in Python or as `module:Class`: checked, and adapted to the interface of `Model`."""
 
+import copy
 import importlib
 import os
 import sys
@@ -131,11 +132,23 @@ class _Reported:
     """A user's object whose methods' exceptions become a DpmcError naming model, method and error.
 
     Its methods cannot change positions, rows, or arrays that they have returned: they get copies of positions
-    and read-only rows, and returned arrays are copied.
+    and read-only rows, and returned arrays are copied. A method that takes rows is called on a copy of the
+    object, which is then thrown away: so nothing that it keeps of some rows in the object reaches others.
     """
 
     def __init__(self, own: object, name: str) -> None:
         self._own, self._name = own, name
+        self._copied = not type(own).__module__.startswith("dpmc.models.")
+
+    def _fresh(self) -> Any:
+        """Return a copy of the user's object; raise DpmcError if it cannot be copied."""
+        try:
+            return copy.deepcopy(self._own)
+        except Exception as error:  # a lock, an open file, an object of another language
+            raise DpmcError(
+                f"model: {shown(self._name)}: cannot be copied ({type(error).__name__}: {error}); keep open "
+                "files and the like outside of it"
+            ) from None
 
     def __getattr__(self, key: str) -> Any:
         # `_own` among them: while a copy is made it is missing, and looking it up would come back here.
@@ -153,8 +166,11 @@ class _Reported:
                     is_rows = ROWS_AT.get(key) == i
                     guarded[i] = argument.view() if is_rows else argument.copy()
                     guarded[i].flags.writeable = not is_rows
+            called = value
+            if key in ROWS_AT and self._copied:
+                called = getattr(self._fresh(), key)
             with _one_line(f"{where} failed", self._name):
-                result = value(*guarded)
+                result = called(*guarded)
             if isinstance(result, np.ndarray):
                 return result.copy()
             if key != "posterior":

@@ -240,13 +240,18 @@ class GeneralizedLinearModel:
             if rows.ndim != 2 or rows.shape[1] not in (len(names), 1 + len(names)):
                 raise DpmcError(f"rows: shape {rows.shape} must be (n, {len(names)}), predictors {names}")
             return rows[:, rows.shape[1] - len(names) :]
-        table = table_of(rows, f"rows: {type(rows).__name__}")
+        where = f"rows: {type(rows).__name__}"
+        if isinstance(rows, str | Path) or not hasattr(rows, "__getitem__"):
+            raise DpmcError(
+                f"{where}: must be an array, or a table in memory with columns {', '.join(names)}"
+            )
+        table = table_of(rows, where)
         return table.rows(table.chosen(names), self._coding, np.ones(table.shape[0], bool))
 
     def _finite(self, x: np.ndarray, where: str) -> np.ndarray:
         """Return predictors (n, columns − 1); raise DpmcError for the first that is NaN or infinite."""
         for row, i in np.argwhere(~np.isfinite(x))[:1]:
-            raise DpmcError(f"{where}: row {row}, column {self.columns[1 + i]}: is missing or infinite")
+            raise DpmcError(f"{where}: row {row}, column {self.columns[1 + i]}: is NaN or infinite")
         return x
 
     def _new_rows(self, rows: Any) -> np.ndarray:

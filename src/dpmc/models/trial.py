@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from dpmc.base import Model, SummaryModel
+from dpmc.base import Model, NoisySum, SummaryModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.evaluators.calls import (
@@ -40,6 +40,9 @@ LEAST_FINITE = 0.1
 #: Allowed difference between rows together and apart, relative to a row's value plus most rows' values. A
 #: model may compute in single precision.
 ROUNDING = 1e-5
+NEAR = 2.0**-50  #: relative difference of positions at which values are equal up to rounding
+#: Usual codes of labels and of missing values, which a model may look for in all rows of a call.
+CODES = (-1.0, 0.0, 1.0, -9.0, 9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0)
 SOME = 50  #: components of a gradient that are compared away from the start point, about
 STEP = 1e-4  #: of finite differences, for parameters up to 1
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
@@ -66,7 +69,7 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
             model.log_prior_gradient(start)
         _without_rows(model, [start, start], may_fail=False)
         before = _without_rows(model, positions)
-        simulated, made_up = _dummies(model, shape[1], start)
+        simulated, made_up, coded = _dummies(model, shape[1], start)
 
         methods: dict[str, Method] = {"log_likelihood": functools.partial(log_likelihood, model)}
         affine = model.offers("statistics")
@@ -74,6 +77,7 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
             methods["statistics"] = lambda theta, rows: statistics(model, rows)
         if model.offers("summary_count"):
             methods["summaries"] = lambda theta, rows: summaries(cast(SummaryModel, model), rows)
+            _try_sums(cast(SummaryModel, model), positions, shape[0])
         used = not model.offers("gradient_form")  # which replaces it
         if gradients and not affine:
             model.needed("log_likelihood_gradient")
@@ -82,7 +86,7 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
         for name, method in methods.items():
             at = positions[:1] if name in ("statistics", "summaries") else positions
             where = f"model: {name_of(model)}: {name}"
-            _try_method(where, method, at, simulated + made_up, min(shape[0], MOST_ROWS))
+            _try_method(where, method, at, simulated + made_up + coded, min(shape[0], MOST_ROWS))
 
         for name, values in _without_rows(model, positions).items():
             if _differ(values, before.get(name, values), np.abs(values)):
@@ -222,8 +226,10 @@ def _check_ratio_form(model: OwnModel, positions: Sequence[np.ndarray], dummies:
                 )
 
 
-def _dummies(model: OwnModel, columns: int, theta: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return public rows (m, columns) of several kinds: simulated ones if the model can, and made-up ones.
+def _dummies(
+    model: OwnModel, columns: int, theta: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+    """Return public rows (m, columns): simulated ones if the model can, made-up ones, and some with codes.
 
     Rows that the model's `check_rows` refuses are left out, for private rows are never like these.
     """
@@ -242,6 +248,10 @@ def _dummies(model: OwnModel, columns: int, theta: np.ndarray) -> tuple[list[np.
         np.floor(2.0 * np.abs(wild)),
         np.where(generator.random((m, columns)) < 0.5, tame, normal > 0.0),
     ]
+    coded = [
+        np.where(generator.random((m, columns)) < 0.02, generator.choice(CODES, (m, columns)), usual)
+        for usual in (normal, (normal > 0.0).astype(float))
+    ]
     simulated: list[np.ndarray] = []
     if model.offers("simulate"):
         rows = np.asarray(model.simulate(np.random.default_rng(0), theta.copy(), m), dtype=float)
@@ -252,11 +262,12 @@ def _dummies(model: OwnModel, columns: int, theta: np.ndarray) -> tuple[list[np.
             )
         simulated = [rows, _with_outliers(rows), _with_outliers(rows, 1e3)]
     if model.offers("check_rows"):
-        allowed = [[_allowed(model, rows) for rows in kinds] for kinds in (simulated, made_up)]
-        enough = [[rows for rows in kinds if len(rows) >= LEAST_DUMMIES] for kinds in allowed]
+        kinds = (simulated, made_up, coded)
+        allowed = [[_allowed(model, rows) for rows in tables] for tables in kinds]
+        enough = [[rows for rows in tables if len(rows) >= LEAST_DUMMIES] for tables in allowed]
         if any(enough):
-            return enough[0], enough[1]
-    return simulated, made_up
+            return enough[0], enough[1], enough[2]
+    return simulated, made_up, coded
 
 
 def _with_outliers(rows: np.ndarray, most: float = np.inf) -> np.ndarray:
@@ -283,6 +294,14 @@ def _allowed(model: OwnModel, rows: np.ndarray) -> np.ndarray:
     return rows if accepts(rows) else rows[[accepts(rows[j : j + 1]) for j in range(len(rows))]]
 
 
+def _try_sums(model: SummaryModel, positions: Sequence[np.ndarray], n: int) -> None:
+    """Call `summary_log_likelihood` at made-up sums; raise DpmcError if it fails or returns another shape."""
+    theta, k = np.stack(positions), int(model.summary_count)
+    for total in (np.zeros((len(theta), k)), np.full((len(theta), k), 0.1 * n)):
+        values = model.summary_log_likelihood(theta, NoisySum(total, n, 1.0, 1.0))
+        real_array(values, (len(theta),), f"model: {name_of(model)}: summary_log_likelihood")
+
+
 def _try_method(
     where: str, method: Method, positions: Sequence[np.ndarray], dummies: Sequence[np.ndarray], most: int
 ) -> None:
@@ -303,11 +322,15 @@ def _try_method(
         chosen = np.union1d(np.arange(0, len(rows), ALONE if len(rows) > ALONE else 1), largest)
         half = len(rows) // 2
         for p, theta in enumerate(positions):
+            # So near that values are equal up to rounding, but no memory of θ takes them for the same.
+            nearest, *near = (theta + k * NEAR * (1.0 + np.abs(theta)) for k in (1, 2, 3, 4))
             try:
                 together = method(theta, rows)
-                halves = np.concatenate([method(theta, rows[:half]), method(theta, rows[half:])])
-                alone = np.concatenate([method(theta, rows[j : j + 1]) for j in chosen])
-                turned = method(theta, rows[::-1])[::-1]  # the last row, an outlier, comes first
+                if _differ(together, method(nearest, rows), _sizes(rows, together)):  # as at a boundary
+                    near = [theta] * 3
+                halves = np.concatenate([method(near[0], rows[:half]), method(near[0], rows[half:])])
+                alone = np.concatenate([method(near[1], rows[j : j + 1]) for j in chosen])
+                turned = method(near[2], rows[::-1])[::-1]  # the last row, an outlier, comes first
                 again = method(theta, rows.copy())  # last, so that a memory of other rows shows
                 refilled = list(_refilled(method, theta, rows))
             except WrongResult:
@@ -351,10 +374,12 @@ def _try_method(
 def _refilled(method: Method, theta: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
     """Yield values (m, …) of rows (m, columns) in one array that is filled again, as that of a release is.
 
-    First all rows have other places, then two in the middle have changed theirs.
+    First all rows have other places, then two neighbours have changed theirs, at several places.
     """
-    middle = len(rows) // 2
-    for order in (np.arange(len(rows))[::-1], np.r_[:middle, middle + 1, middle, middle + 2 : len(rows)]):
+    orders = [np.arange(len(rows))[::-1]]
+    for place in (len(rows) // 2, len(rows) // 3, len(rows) // 7):
+        orders.append(np.r_[:place, place + 1, place, place + 2 : len(rows)])
+    for order in orders:
         array = rows.copy()
         method(theta, array)
         array[:] = rows[order]

@@ -119,7 +119,7 @@ def release(
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
     run = begin_release(cell, price, plan)
     about = json.loads(json.dumps(facts(asked, Role.ENTRY) | facts(run, Role.ENTRY)))
-    wanted = identity(asked, run, plan)
+    wanted = identity(asked, run, plan) | {"ledger": ledger.header["id"]}
     known = attributes(facts(asked, Role.RELEASE))
     release_files.refuse(known, asked.problem.parameters, asked.problem.dimension)
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
