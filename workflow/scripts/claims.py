@@ -13,10 +13,10 @@ from pathlib import Path
 import pandas as pd
 
 from dpmc.metrics.table import COLUMNS, read_table
-from dpmc.reports import claims, whole
+from dpmc.reports import claims
 from dpmc.reports.claims.table import RING, Table, ring_distance
 from dpmc.reports.plots.maps import leapfrog_points
-from dpmc.studies import load_study, problem_of, read_yaml
+from dpmc.studies import load_study, problem_of, read_yaml, whole
 
 NEEDED = ("model", "method", "epsilon", "accountant", "allowed")  # columns of budgets.csv
 study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])

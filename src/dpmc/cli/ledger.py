@@ -39,7 +39,7 @@ def _show(options: argparse.Namespace) -> None:
         f"{options.file}: {shown(header['name'])}, ledger {header['id']}, neighbours {header['neighbours']}"
     )
     for entry in opened.entries:
-        about = ", ".join(str(entry["about"][key]) for key in ("method", "model") if key in entry["about"])
+        about = ", ".join(str(entry["about"][key]) for key in ("method", "model_id") if key in entry["about"])
         share = f"epsilon {entry['epsilon']!r}, delta {entry['delta']!r}"
         print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  {shown(about)}" * bool(about))
     for word, (epsilon, delta) in (("total", opened.total), ("spent", opened.spent), ("left", opened.left)):

@@ -197,7 +197,7 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
     generator = stream(*names, int(attrs["seed"]), "mmd")
     missing: dict[str, list[str]] = {}  # reason -> metrics
     for name, (needed, fewest, distance) in DISTANCES.items():
-        exact = getattr(problem, needed)
+        exact = getattr(problem.exact, needed)
         try:
             if len(pooled) < fewest:
                 raise ValueError(f"{len(pooled)} kept draw, needs at least {fewest}")
