@@ -42,7 +42,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, of = tmp_path_factory.mktemp("results"), paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     pairs = chains.direction_cells(of, declared_figure(of.path, "paper-directions"))
-    single = chains.run_cells(of, declared_figure(of.path, "paper-posteriors"))
+    single = chains.cells_of_runs(of, declared_figure(of.path, "paper-posteriors"))
     for cell in [*single, *pairs, *pairs.values()]:
         write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder

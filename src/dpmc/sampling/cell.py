@@ -39,8 +39,7 @@ def iterations_within(most: int | None, asked: int | None, cap: int | None, epsi
 
 DRAWS, ASKED, FILE, RELEASE, ENTRY = Role.DRAWS, Role.ASKED, Role.FILE, Role.RELEASE, Role.ENTRY
 ACCOUNTANT = checks.text("|".join(ACCOUNTANTS), "an accountant of dpmc")
-Values = Mapping[str, Any]
-P = TypeVar("P", bound=Setting, covariant=True)  #: a setting; in the lab with its rows
+_P = TypeVar("_P", bound=Setting, covariant=True)  #: a setting; in the lab with its rows
 
 
 @declared
@@ -48,19 +47,23 @@ P = TypeVar("P", bound=Setting, covariant=True)  #: a setting; in the lab with i
 class Given:
     """What a user gave of an algorithm, as it was given; the cell's `algorithm` is made of it."""
 
-    hyperparameters: Values = fact(FILE | RELEASE | ENTRY, check=checks.mapping, default_factory=dict)
+    hyperparameters: Mapping[str, Any] = fact(
+        FILE | RELEASE | ENTRY, check=checks.mapping, default_factory=dict
+    )
     algorithm_id: str = fact(FILE, name="algorithm", default="")
-    options: Values = fact(FILE, default_factory=dict)  # of a method, which override hyperparameters
+    options: Mapping[str, Any] = fact(
+        FILE, default_factory=dict
+    )  # of a method, which override hyperparameters
     study: str = fact(FILE, default="")  # its name
-    calibrated: Values | None = fact(FILE, default=None)  # all of them, if ε sets the noise
+    calibrated: Mapping[str, Any] | None = fact(FILE, default=None)  # all of them, if ε sets the noise
 
 
 @declared
 @dataclass(frozen=True)
-class Cell(Generic[P]):
+class Cell(Generic[_P]):
     """Everything that determines the draws of a run, except the seed."""
 
-    problem: P = part()
+    problem: _P = part()
     method: str = fact(FILE | RELEASE | ENTRY, check=checks.label)  # label
     algorithm: Algorithm = fact(DRAWS)
     epsilon: str = fact(DRAWS | FILE | RELEASE, check=checks.epsilon)  # canonical; "inf" without a budget

@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
 from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning
 
-TITLES: dict[str, type[Keys]] = {
+SECTIONS: dict[str, type[Keys]] = {
     "": StudyKeys,
     "tuning": Tuning,
     "models.<label>": ModelSpec,
@@ -29,7 +29,7 @@ TITLES: dict[str, type[Keys]] = {
 def tables() -> str:
     """Return a Markdown table for each mapping of the file."""
     parts = []
-    for title, declaration in TITLES.items():
+    for title, declaration in SECTIONS.items():
         schema = declaration.model_json_schema()
         lines = [f"### `{title}`", ""] if title else []
         lines += ["| key | meaning | must be | default |", "| --- | --- | --- | --- |"]

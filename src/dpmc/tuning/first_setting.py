@@ -21,9 +21,9 @@ from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
 
 CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
-REFERENCE = 1000  #: draws
-ROWS = 2000  #: at most, from which clip bounds are computed
-UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not clip
+CLIP_DRAWS = 1000  #: draws
+CLIP_ROWS = 2000  #: at most, from which clip bounds are computed
+UNCLIPPED_RATIOS = 0.98  #: share of the log ratios that the first clip bound does not clip
 NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
 
 
@@ -52,7 +52,7 @@ def scales(problem: Problem) -> np.ndarray:
 
 
 def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
-    """Return draws (REFERENCE, d) of a random walk without privacy, or the model's exact draws."""
+    """Return draws (CLIP_DRAWS, d) of a random walk without privacy, or the model's exact draws."""
     if len(problem.exact.reference):
         return problem.exact.reference
     # 2.4/√d: the best scale for normal targets of many dimensions (Roberts, Gelman and Gilks 1997).
@@ -62,7 +62,7 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     cell = Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
     (chains,) = sample(cell, [0])
     late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
-    return late[:: len(late) // REFERENCE][:REFERENCE]
+    return late[:: len(late) // CLIP_DRAWS][:CLIP_DRAWS]
 
 
 def first_setting(
@@ -114,7 +114,7 @@ def first_setting(
 
 def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:
     """Return bounds of log ratios per unit distance, and of gradients, that clip few rows."""
-    generator, rows, model = stream("clip bounds", problem.label), problem.rows[:ROWS], problem.model
+    generator, rows, model = stream("clip bounds", problem.label), problem.rows[:CLIP_ROWS], problem.model
     slopes, norms = [], []
     for theta in generator.choice(problem.exact.reference, 5):
         move = step * generator.standard_normal(problem.dimension)
@@ -126,7 +126,9 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
             else:
                 slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
             norms.append(np.sqrt((slope**2).sum(axis=1)))
-    bounds = [np.nanquantile(np.stack(values), UNCLIPPED) if values else 0.0 for values in (slopes, norms)]
+    bounds = [
+        np.nanquantile(np.stack(values), UNCLIPPED_RATIOS) if values else 0.0 for values in (slopes, norms)
+    ]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 
 

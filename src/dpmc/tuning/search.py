@@ -43,13 +43,13 @@ from dpmc.metrics.table import Row
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import Cell
-from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
+from dpmc.studies import MissingSettings, SourcedHyperparameters, Study, pinned_hyperparameters
 from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
-from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
+from dpmc.tuning.trials import COLUMN_LINE, Trial, TrialTable, open_table
 
 FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
-DIGITS = 3  #: significant digits of a setting
+SETTING_DIGITS = 3  #: significant digits of a setting
 PILOT_SEEDS = 2  #: number of seeds after which a hopeless setting is given up
 LEAST_FINAL_SEEDS = 2  #: of a finalist: a median of fewer has no standard error
 FINALISTS = 5  #: number of best trials that must also keep the rule on clipping with other seeds
@@ -57,15 +57,15 @@ MOST_FINALISTS = 15  #: largest number of trials run again, besides the pinned s
 HOPELESS = 1.3  #: a pilot is given up if each seed's MMD is this many times that of the best trial
 LONGEST = 6.0  #: a setting may cost this many times the pinned one,
 LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
-MOST_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
+CHAIN_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
 ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
 TIMED = 40  #: iterations by which the time of a search is estimated, at most
-LEAST_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
+LEAST_EVALUATED_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
 MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
 
 #: What makes data and chains, whose changes have versions of their own (`dpmc.common.sources`).
-DECLARED = (
+VERSIONED_MODULES = (
     "dpmc.algorithms",
     "dpmc.data.chain_files",
     "dpmc.data.datasets",
@@ -137,7 +137,7 @@ class Task:
         cell = self.cell(self.start)
         self.problem, self.epsilon = cell.problem, cell.epsilon
         gradients = cell.algorithm.needs(self.problem.dimension).gradients
-        self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), MOST_ROWS)
+        self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), CHAIN_ROWS)
 
     @property
     def name(self) -> str:
@@ -170,8 +170,8 @@ class Task:
             cell.releases()  # raises if a guarantee cannot be given
         except DpmcError as error:
             return replace(trial, verdict=f"refused: {error}")
-        if iterations < LEAST_ITERATIONS:
-            objective = TOO_FEW - iterations / LEAST_ITERATIONS
+        if iterations < LEAST_EVALUATED_ITERATIONS:
+            objective = TOO_FEW - iterations / LEAST_EVALUATED_ITERATIONS
             return replace(trial, objective=objective, verdict=f"too few iterations: {iterations}")
         if cost(cell) > self.longest:
             return replace(trial, verdict=f"refused: {iterations} iterations take too long")
@@ -210,11 +210,11 @@ class Task:
         content = [
             [self.study, self.model, self.method, seeds],
             [self.pinned, self.start, file_identity(cell, 0)],
-            [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
-            [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
+            [FACTOR, SPREAD, SETTING_DIGITS, PILOT_SEEDS, HOPELESS, LEAST_EVALUATED_ITERATIONS, CLIP_LIMIT],
+            [LONGEST, LONGEST_BY_GRADIENTS, CHAIN_ROWS, ITERATION],
             # Changes of what values a trial; `file_identity` covers what makes its data and chains.
-            sources.version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=DECLARED),
-            [version("optuna"), COLUMNS],
+            sources.sources_version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=VERSIONED_MODULES),
+            [version("optuna"), COLUMN_LINE],
             digest(self.problem.starts, self.problem.exact.reference),
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -250,7 +250,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             raise
         from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-        given = Hyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
+        given = SourcedHyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
         given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
         free = tuple(name for name in searched(algorithm_class(how.algorithm)) if name in given.values)
     return Task(study.name, model, method, how.algorithm, free, given.values, make)
@@ -347,7 +347,7 @@ def _scaled(value: Any, factor: float, is_whole: bool) -> Any:
         return [_scaled(item, factor, is_whole) for item in value]
     if is_whole:
         return max(1, round(value * factor))
-    return float(f"{value * factor:.{DIGITS}g}")
+    return float(f"{value * factor:.{SETTING_DIGITS}g}")
 
 
 def search(
@@ -378,7 +378,9 @@ def search(
         return _result(task, known, finals, trials, seeds)
 
 
-def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
+def _propose_and_try(
+    task: Task, known: TrialTable, trials: int, seeds: int, progress: Progress | None
+) -> None:
     """Fill the table up to `trials` search trials; pass those already in it to the optimiser again.
 
     The pinned setting comes first, then random settings around it, then proposals of a tree-structured Parzen
@@ -423,7 +425,9 @@ def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress
             progress(number + 1, trials, word)
 
 
-def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
+def _finals(
+    task: Task, known: TrialTable, trials: int, seeds: range, progress: Progress | None
+) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
     ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=OBJECTIVE)
     # By setting, because rounding may have led to one twice; the first is the best.
@@ -445,7 +449,7 @@ def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progr
     return finals
 
 
-def _result(task: Task, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
+def _result(task: Task, known: TrialTable, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
     """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
     tried = known.stage("search")[:trials]
     feasible = [trial for trial in finals if trial.feasible]
@@ -535,4 +539,4 @@ def warnings(result: dict[str, Any]) -> list[str]:
 
 def sources_of_search() -> str:
     """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
-    return sources.version("dpmc.tuning.search", without=DECLARED)
+    return sources.sources_version("dpmc.tuning.search", without=VERSIONED_MODULES)

@@ -100,7 +100,7 @@ def scale_y(axes: Axes, how: AxisKeys) -> None:
     axes.yaxis.grid(True)
 
 
-def share(axes: Axes, which: Literal["x", "y"], group: object, first: dict[object, Axes]) -> None:
+def share_axis(axes: Axes, which: Literal["x", "y"], group: object, first: dict[object, Axes]) -> None:
     """Give a panel the axis of the first of its group, which is kept in `first`."""
     if (key := (which, group)) in first:
         getattr(axes, f"share{which}")(first[key])
