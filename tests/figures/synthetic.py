@@ -109,9 +109,7 @@ def draw(
 ) -> Figure:
     """A figure that comes with dpmc, of made-up metrics as text; `changes`: to its declared keys."""
     declared = declared_figure(of.path, name).model_copy(update=changes)
-    return plots.draw(
-        plots.FigureInputs(declared, typed(metrics(of) if table is None else table), of, results)
-    )
+    return plots.draw(plots.ToDraw(declared, typed(metrics(of) if table is None else table), of, results))
 
 
 def medians(axes: Axes) -> list[float]:

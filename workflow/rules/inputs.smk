@@ -257,7 +257,7 @@ def study_targets(name):
     figures = [
         f"figures/{name}/{figure}{ending}"
         for figure in study.figures
-        if figure in paper_tables.KNOWN_TABLES or plots.applies(figure, study)
+        if figure in paper_tables.LAYOUTS or plots.applies(figure, study)
         for ending in paper_tables.SUFFIXES.get(figure, (".pdf", ".png"))
     ]
     page = [f"figures/{name}/index.html"] if figures else []
@@ -271,7 +271,7 @@ def page_files(wildcards):
         file
         for file in files
         if file.endswith((".png", "published_comparison.csv"))
-        or Path(file).stem in paper_tables.KNOWN_TABLES
+        or Path(file).stem in paper_tables.LAYOUTS
     ]
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpmc.metrics.statistics import mean_with_error, median_error, paired_difference
+from dpmc.metrics.statistics import mean_difference, mean_with_error, median_error
 from dpmc.metrics.table import Results
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study, whole
@@ -70,9 +70,9 @@ def compared(results: Results, model: str, epsilon: str, methods: tuple[str, str
             f"{way}_mmd_error": median_error(values),
         }
     row["chains"] = min(len(thesis), len(tight))
-    difference = paired_difference(tight, thesis) if methods[0] != methods[1] else (None, None)
+    difference = mean_difference(tight, thesis) if methods[0] != methods[1] else (None, None)
     for name, pair in zip(
-        COMPARED, (difference, paired_difference(thesis, full), paired_difference(tight, full)), strict=True
+        COMPARED, (difference, mean_difference(thesis, full), mean_difference(tight, full)), strict=True
     ):
         row |= dict(zip((name, f"{name}_error"), pair, strict=True))
     return row

@@ -55,12 +55,10 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def trace(options: argparse.Namespace) -> None:
     """Write metrics along the chains of the cells of one model as CSV."""
-    from dpmc.metrics import traces
+    from dpmc.metrics.traces import TRACE_COLUMNS, traces
 
     study, files = _study_and_files(options)
-    write_table(
-        options.output, traces.TRACE_COLUMNS, traces.traces(*_chains_and_problem(study, files, options))
-    )
+    write_table(options.output, TRACE_COLUMNS, traces(*_chains_and_problem(study, files, options)))
 
 
 def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:

@@ -8,14 +8,11 @@ from pathlib import Path
 from dpmc.common.errors import DpmcError
 
 #: Files of a command, each with its option; None if the option is not given.
-OptionFiles = Iterable[tuple[str, Path | None]]
+Files = Iterable[tuple[str, Path | None]]
 
 
 def check_outputs(
-    options: argparse.Namespace,
-    inputs: OptionFiles = (),
-    outputs: OptionFiles = (),
-    continued: Sequence[str] = (),
+    options: argparse.Namespace, inputs: Files = (), outputs: Files = (), continued: Sequence[str] = ()
 ) -> None:
     """Refuse outputs that would overwrite something else or cannot be written; create no file.
 

@@ -12,7 +12,7 @@ def plot(options: argparse.Namespace) -> None:
     from dpmc.reports import plots, tables
 
     study, name = load_study(options.study), options.figure
-    if name in tables.KNOWN_TABLES:
+    if name in tables.LAYOUTS:
         tables.check_table_names(name, options.output)
         read = tables.table_files(name, study, options.results)
     else:
@@ -22,7 +22,7 @@ def plot(options: argparse.Namespace) -> None:
         plots.check_figure_names(options.output)
     inputs = [("--metrics", file) for file in options.metrics] + [("--results", file) for file in read]
     outputs.check_outputs(options, inputs, [("--output", file) for file in options.output])
-    if name in tables.KNOWN_TABLES:
-        tables.write_table(name, study, options.output, options.results)
+    if name in tables.LAYOUTS:
+        tables.save_table(name, study, options.output, options.results)
     else:
         plots.plot(name, study, options.metrics, options.output, options.results)

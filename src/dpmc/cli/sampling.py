@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
-from dpmc.common.progress import progress_reporter
+from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import chain_files
 from dpmc.data.problem import Problem
@@ -74,9 +74,7 @@ def sample(options: argparse.Namespace) -> None:
             for job in all_jobs:
                 epsilons = " ".join(cell.epsilon for cell in job.cells)
                 name = f"{options.model} {job.cells[0].method} epsilon {epsilons}"
-                jobs.sample_job(
-                    job, options.checkpoint_seconds, None if options.quiet else progress_reporter(name)
-                )
+                jobs.sample_job(job, options.checkpoint_seconds, None if options.quiet else live_line(name))
             jobs.finish(all_jobs)
     files = [[a.files[epsilon, seed] for seed in a.seeds] for a in asked for epsilon in a.epsilons]
     _say_how_it_went(files, options.quiet or options.no_summary)

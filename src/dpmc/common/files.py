@@ -39,9 +39,9 @@ def stem(path: Path) -> str:
 def sibling(path: Path, ending: str, begin: str = "") -> Path:
     """Return the path in the same folder whose name is `begin`, the name of `path`, and `ending`.
 
-    A name that would be longer than `LONGEST_FILE_NAME` bytes and than that of `path` is shortened to the larger of
-    these, with a digest: so a file system that takes the name of `path` takes it too. It is the same in each
-    call, and different for different names.
+    A name that would be longer than `LONGEST_FILE_NAME` bytes and than that of `path` is shortened to the
+    larger of these, with a digest: so a file system that takes the name of `path` takes it too. It is the
+    same in each call, and different for different names.
     """
     name, most = os.fsencode(path.name), max(LONGEST_FILE_NAME, len(os.fsencode(path.name)))
     before, after = os.fsencode(begin), os.fsencode(ending)

@@ -2,9 +2,9 @@
 
 Two kinds of versions decide what Snakemake makes anew:
 
-- Metrics, traces, budgets, tables, claims, figures and pages are cheap. They follow `sources_version` of the command
-  or script that makes them: its source and that of every module imported from there on, also inside functions
-  or by a name in a text.
+- Metrics, traces, budgets, tables, claims, figures and pages are cheap. They follow `sources_version` of the
+  command or script that makes them: its source and that of every module imported from there on, also inside
+  functions or by a name in a text.
 - Data, tuning files and chains are dear, and a refactoring must not remake them. They follow versions that a
   person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`. So do speeds,
   which are measured by sampling.

@@ -33,9 +33,7 @@ RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 COUNTERS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
 
 
-ResultOrPath: TypeAlias = (
-    "xarray.DataTree | str | Path"  #: a result of `dpmc.sample` or `dpmc.release`, or its file
-)
+ResultOrFile: TypeAlias = "xarray.DataTree | str | Path"  #: of `dpmc.sample` or `dpmc.release`
 
 
 @dataclass

@@ -174,7 +174,7 @@ class Problem(Setting):
     @functools.cached_property
     def evaluator(self) -> "Evaluator":
         """Return the evaluator of the rows; it makes its layouts when they are first needed."""
-        return evaluators.build_evaluator(self.model, self.rows)
+        return evaluators.evaluator_of(self.model, self.rows)
 
     @functools.cached_property
     def _digest(self) -> str:

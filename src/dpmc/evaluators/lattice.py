@@ -316,7 +316,7 @@ def sum_of_exact_squares(k: np.ndarray) -> int:
 
 
 def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
-    """Return which rows (n,) have finite entries up to `calls.LARGEST_VALUE` and pass the model's `check_rows`.
+    """Return which rows (n,) have finite entries up to `LARGEST_VALUE` and pass the model's `check_rows`.
 
     Each row is checked alone, because a check of all rows might depend on the others.
     """
@@ -334,7 +334,7 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
 
 
 def block_size(model: Model, columns: int) -> int:
-    """Return how many rows a model is called with: `ROWS_OF_CALL`, or 1 if a row's values depend on its block.
+    """Return how many rows a model is called with: `ROWS_OF_CALL`, or 1 if its block changes a row's values.
 
     Found on public rows at two public positions and at larger multiples of them (`keeps_to_itself`). A model
     that fails at the two positions is called with single rows, too. A dependence that shows elsewhere alone

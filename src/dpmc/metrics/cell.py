@@ -1,8 +1,8 @@
 """The metrics of one cell (model, method, epsilon): tidy rows, one value each, nothing blank.
 
-Rows have the keys of `METRIC_COLUMNS`; `seed` is "" for metrics of the whole cell. If metrics cannot be computed, a
-row with metric "status" names them and the reason, at most one such row per seed and one per cell. A cell
-whose algorithm is a variant has a row with metric "variant" that describes it.
+Rows have the keys of `METRIC_COLUMNS`; `seed` is "" for metrics of the whole cell. If metrics cannot be
+computed, a row with metric "status" names them and the reason, at most one such row per seed and one per
+cell. A cell whose algorithm is a variant has a row with metric "variant" that describes it.
 """
 
 import itertools

@@ -17,7 +17,7 @@ from dpmc.common.draws import warning_of_unmoved
 from dpmc.data.chain_files import Chains
 from dpmc.data.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half_of
-from dpmc.metrics.table import RATIO_CLIP_FRACTION
+from dpmc.metrics.table import CLIP_LIMIT, RATIO_CLIPPED
 
 #: Chains with acceptance rates outside of these rarely mix. The best rate of a random walk is about 0.23 to
 #: 0.45, less if the test is noisy, and that of HMC about 0.65 to 0.8.
@@ -29,8 +29,6 @@ ESS_LEAST = 25.0
 RHAT_MOST = 1.05
 #: One chain: only the two parts of its second half are compared.
 DRIFT_MOST = 1.2
-#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): with more the chain samples another distribution.
-CLIPPED_MOST = 0.10
 #: A larger share is clipped only if the log-likelihood is NaN or the bound is wrong by orders of magnitude.
 ALL_CLIPPED = 0.99
 #: Share of the proposals that are not finite.
@@ -40,7 +38,7 @@ NAN = "the log-likelihood may be NaN or infinite"  #: a cause of clipping
 #: Kind of clipping -> the metric with its fraction, the hyperparameters that bound it in some algorithms, and
 #: a likely cause if all are clipped.
 CLIP_METRICS = {
-    "log ratios": (RATIO_CLIP_FRACTION, ("clip", "clip_l"), NAN),
+    "log ratios": (RATIO_CLIPPED, ("clip", "clip_l"), NAN),
     "gradients": ("gradient_clip_fraction", ("clip", "clip_g"), NAN),
     "summaries": (
         "sum_clip_fraction",
@@ -176,7 +174,7 @@ def _warnings(result: _Result) -> Iterator[str]:
         share, clip = values.get(key, 0.0), own(*bounds)
         if share > ALL_CLIPPED:
             yield (f"all {what} are clipped (private): {cause}; see what the model gives on simulated rows")
-        elif share > CLIPPED_MOST:
+        elif share > CLIP_LIMIT:
             remedy = f"raise {clip}" if clip else f"make {step} smaller"
             yield (
                 f"{share:.0%} of {what} are clipped (private), which biases the chain: {remedy}; "

@@ -29,7 +29,9 @@ class Metric(NamedTuple):
     of_exact_samples: bool = False  # whether exact samples have it, too
 
 
-RATIO_CLIP_FRACTION = "ratio_clip_fraction"
+RATIO_CLIPPED = "ratio_clip_fraction"
+#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): with more the chain samples another distribution.
+CLIP_LIMIT = 0.10
 #: Metrics of metrics.csv and of the tables along chains.
 METRICS = {
     "mmd": Metric("MMD", of_exact_samples=True),
@@ -39,7 +41,7 @@ METRICS = {
     "outside_fraction": Metric(),
     "test_accuracy": Metric(),
     "acceptance_rate": Metric(),
-    RATIO_CLIP_FRACTION: Metric("fraction clipped", "clipped log ratios"),
+    RATIO_CLIPPED: Metric("fraction clipped", "clipped log ratios"),
     "gradient_clip_fraction": Metric("fraction clipped", "clipped gradients"),
     "sum_clip_fraction": Metric("fraction clipped", "clipped summaries"),
     "noise_fraction": Metric("iterations with noise"),
@@ -100,7 +102,7 @@ def read_metrics(*paths: Path) -> DataFrame:
 def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     """Return a metrics table of text with its types.
 
-    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the new column `text`.
+    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the column `text`.
     `epsilon` is canonical, "" for none. Other columns stay text.
 
     Raises DpmcError for a value or an epsilon that is not a number.

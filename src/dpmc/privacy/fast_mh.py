@@ -16,9 +16,7 @@ from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
 from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
-DELTA_ROUNDING = (
-    1e-13  #: exceeds the rounding error of delta, a difference, relative to the probability before it
-)
+DELTA_ROUNDING = 1e-13  #: exceeds the rounding error of delta, relative to the probability before it
 
 
 def check_classical(epsilon: float, delta: float, noise_multiplier: float, remedy: str) -> None:

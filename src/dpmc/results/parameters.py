@@ -19,7 +19,7 @@ from dpmc.common.draws import (
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, real, shown
-from dpmc.data.chain_files import ResultOrPath
+from dpmc.data.chain_files import ResultOrFile
 from dpmc.results.reading import as_tree
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SKEWED = 1.0
 SAME = ("model", "model_id", "dataset", "n", "temperature")  #: attributes that all runs have in common
 
 
-def summary(*runs: ResultOrPath, level: float = 0.9) -> pandas.DataFrame:
+def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     """Summarise the posterior of each parameter, from the second half of each chain.
 
     If the model is tempered (T = n₀/n < 1), draws are those of a posterior that is wider than that of all

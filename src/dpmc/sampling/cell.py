@@ -39,6 +39,7 @@ def iterations_within(most: int | None, asked: int | None, cap: int | None, epsi
 
 DRAWS, ASKED, FILE, RELEASE, ENTRY = Role.DRAWS, Role.ASKED, Role.FILE, Role.RELEASE, Role.ENTRY
 ACCOUNTANT = checks.text("|".join(ACCOUNTANTS), "an accountant of dpmc")
+ByName = Mapping[str, Any]
 _P = TypeVar("_P", bound=Setting, covariant=True)  #: a setting; in the lab with its rows
 
 
@@ -47,15 +48,11 @@ _P = TypeVar("_P", bound=Setting, covariant=True)  #: a setting; in the lab with
 class Given:
     """What a user gave of an algorithm, as it was given; the cell's `algorithm` is made of it."""
 
-    hyperparameters: Mapping[str, Any] = fact(
-        FILE | RELEASE | ENTRY, check=checks.mapping, default_factory=dict
-    )
+    hyperparameters: ByName = fact(FILE | RELEASE | ENTRY, check=checks.mapping, default_factory=dict)
     algorithm_id: str = fact(FILE, name="algorithm", default="")
-    options: Mapping[str, Any] = fact(
-        FILE, default_factory=dict
-    )  # of a method, which override hyperparameters
+    options: ByName = fact(FILE, default_factory=dict)  # of a method, which override hyperparameters
     study: str = fact(FILE, default="")  # its name
-    calibrated: Mapping[str, Any] | None = fact(FILE, default=None)  # all of them, if ε sets the noise
+    calibrated: ByName | None = fact(FILE, default=None)  # all of them, if ε sets the noise
 
 
 @declared

@@ -3,7 +3,7 @@
 A finished run is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder. All
 files get their output names when the last run is finished. Snakemake deletes the outputs of a killed job but
 not waiting files, so a kill loses no finished run. Runs under way are in a checkpoint,
-`.checkpoint-<hash>.npz` in the folder of the first output; `.lock-<hash>` beside it is the lock of `alone_with_jobs`.
+`.checkpoint-<hash>.npz` in the first output's folder; `.lock-<hash>` beside it is that of `alone_with_jobs`.
 """
 
 import itertools

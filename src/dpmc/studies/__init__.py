@@ -10,7 +10,7 @@ from dpmc.studies.cells import read_model_rows as read_model_rows
 from dpmc.studies.cells import source_version as source_version
 from dpmc.studies.documents import read_yaml as read_yaml
 from dpmc.studies.hyperparameters import MissingSettings as MissingSettings
-from dpmc.studies.hyperparameters import SourcedHyperparameters as SourcedHyperparameters
+from dpmc.studies.hyperparameters import SourcedValues as SourcedValues
 from dpmc.studies.hyperparameters import build_algorithm as build_algorithm
 from dpmc.studies.hyperparameters import calibrated_values as calibrated_values
 from dpmc.studies.hyperparameters import pinned_hyperparameters as pinned_hyperparameters

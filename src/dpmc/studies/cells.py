@@ -18,7 +18,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import Release
 from dpmc.sampling.cell import Cell, Given
 from dpmc.studies.hyperparameters import (
-    SourcedHyperparameters,
+    SourcedValues,
     build_algorithm,
     calibrated_values,
     pinned_hyperparameters,
@@ -106,7 +106,7 @@ def problem_of(
     return datasets.with_exact(problem) if exact else problem
 
 
-def make_cell(study: Study, problem: S, method: str, epsilon: str, given: SourcedHyperparameters) -> Cell[S]:
+def make_cell(study: Study, problem: S, method: str, epsilon: str, given: SourcedValues) -> Cell[S]:
     """Return the cell of (problem, method, ε) with these hyperparameters.
 
     Raises DpmcError for a method that another study runs, and for wrong hyperparameters.

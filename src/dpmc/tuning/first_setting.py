@@ -23,7 +23,7 @@ from dpmc.sampling.loop import sample
 CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
 CLIP_DRAWS = 1000  #: draws
 CLIP_ROWS = 2000  #: at most, from which clip bounds are computed
-UNCLIPPED_RATIOS = 0.98  #: share of the log ratios that the first clip bound does not clip
+RATIOS_KEPT = 0.98  #: share of the log ratios that the first clip bound does not clip
 NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
 
 
@@ -126,9 +126,7 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
             else:
                 slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
             norms.append(np.sqrt((slope**2).sum(axis=1)))
-    bounds = [
-        np.nanquantile(np.stack(values), UNCLIPPED_RATIOS) if values else 0.0 for values in (slopes, norms)
-    ]
+    bounds = [np.nanquantile(np.stack(values), RATIOS_KEPT) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 
 

@@ -20,7 +20,7 @@ from dpmc.sampling.loop import sample
 from dpmc.tuning.first_setting import first_setting, reference_draws, scales
 
 DEFAULT_ITERATIONS = 4000  #: of a method whose iterations are free
-UNCLIPPED_SUMS = 0.995  #: share of simulated rows that the clip bound of a noisy sum does not clip
+ROWS_KEPT = 0.995  #: share of simulated rows that the clip bound of a noisy sum does not clip
 MOST_TWIN_ITERATIONS = 20_000  #: of a chain on a twin, to bound the time
 LEAST_COVERAGE = 0.7  #: of 90 % intervals; below it a method is not recommended
 #: A method is worth it if its intervals are narrower than this share of the prior's, where the model says its
@@ -186,7 +186,7 @@ def clip_of_sum(problem: Problem) -> dict[str, Any]:
     """Return the clip bound that few simulated rows exceed; the noise follows from the budget."""
     if not hasattr(problem.model, "summaries"):
         raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
-    return {"clip": float(f"{np.quantile(norms(problem), UNCLIPPED_SUMS):.3g}")}
+    return {"clip": float(f"{np.quantile(norms(problem), ROWS_KEPT):.3g}")}
 
 
 def judged(

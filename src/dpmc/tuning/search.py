@@ -39,13 +39,13 @@ from dpmc.data import datasets
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.metrics.statistics import median_error
-from dpmc.metrics.table import Row
+from dpmc.metrics.table import CLIP_LIMIT, Row
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import Cell
-from dpmc.studies import MissingSettings, SourcedHyperparameters, Study, pinned_hyperparameters
-from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
-from dpmc.tuning.trials import COLUMN_LINE, Trial, TrialTable, open_table
+from dpmc.studies import MissingSettings, SourcedValues, Study, pinned_hyperparameters
+from dpmc.tuning.pinned import clip_fraction, medians_of
+from dpmc.tuning.trials import COLUMN_LINE, Trial, Trials, open_table
 
 FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
@@ -60,7 +60,7 @@ LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
 CHAIN_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
 ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
 TIMED = 40  #: iterations by which the time of a search is estimated, at most
-LEAST_EVALUATED_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
+LEAST_EVALUATED = 20  #: of a chain, so that its second half can be evaluated
 MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
 
@@ -170,8 +170,8 @@ class Task:
             cell.releases()  # raises if a guarantee cannot be given
         except DpmcError as error:
             return replace(trial, verdict=f"refused: {error}")
-        if iterations < LEAST_EVALUATED_ITERATIONS:
-            objective = TOO_FEW - iterations / LEAST_EVALUATED_ITERATIONS
+        if iterations < LEAST_EVALUATED:
+            objective = TOO_FEW - iterations / LEAST_EVALUATED
             return replace(trial, objective=objective, verdict=f"too few iterations: {iterations}")
         if cost(cell) > self.longest:
             return replace(trial, verdict=f"refused: {iterations} iterations take too long")
@@ -210,7 +210,7 @@ class Task:
         content = [
             [self.study, self.model, self.method, seeds],
             [self.pinned, self.start, file_identity(cell, 0)],
-            [FACTOR, SPREAD, SETTING_DIGITS, PILOT_SEEDS, HOPELESS, LEAST_EVALUATED_ITERATIONS, CLIP_LIMIT],
+            [FACTOR, SPREAD, SETTING_DIGITS, PILOT_SEEDS, HOPELESS, LEAST_EVALUATED, CLIP_LIMIT],
             [LONGEST, LONGEST_BY_GRADIENTS, CHAIN_ROWS, ITERATION],
             # Changes of what values a trial; `file_identity` covers what makes its data and chains.
             sources.sources_version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=VERSIONED_MODULES),
@@ -250,7 +250,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             raise
         from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-        given = SourcedHyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
+        given = SourcedValues({}, "hyperparameters")  # its source is the place in errors of `make`
         given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
         free = tuple(name for name in searched(algorithm_class(how.algorithm)) if name in given.values)
     return Task(study.name, model, method, how.algorithm, free, given.values, make)
@@ -378,9 +378,7 @@ def search(
         return _result(task, known, finals, trials, seeds)
 
 
-def _propose_and_try(
-    task: Task, known: TrialTable, trials: int, seeds: int, progress: Progress | None
-) -> None:
+def _propose_and_try(task: Task, known: Trials, trials: int, seeds: int, progress: Progress | None) -> None:
     """Fill the table up to `trials` search trials; pass those already in it to the optimiser again.
 
     The pinned setting comes first, then random settings around it, then proposals of a tree-structured Parzen
@@ -425,9 +423,7 @@ def _propose_and_try(
             progress(number + 1, trials, word)
 
 
-def _finals(
-    task: Task, known: TrialTable, trials: int, seeds: range, progress: Progress | None
-) -> list[Trial]:
+def _finals(task: Task, known: Trials, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
     ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=OBJECTIVE)
     # By setting, because rounding may have led to one twice; the first is the best.
@@ -449,7 +445,7 @@ def _finals(
     return finals
 
 
-def _result(task: Task, known: TrialTable, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
+def _result(task: Task, known: Trials, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
     """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
     tried = known.stage("search")[:trials]
     feasible = [trial for trial in finals if trial.feasible]

@@ -45,7 +45,7 @@ COLUMN_LINE = ",".join(column.name for column in fields(Trial)) + "\n"
 TEXT_COLUMNS = ("stage", "verdict")  #: columns; all others hold JSON, which keeps every digit of a number
 
 
-class TrialTable:
+class Trials:
     """The trials of one search: written one by one, read back after a kill.
 
     The first line has a hash of everything that determines the trials (`key`). Trials of another search are
@@ -100,7 +100,7 @@ class TrialTable:
 
 
 @contextmanager
-def open_table(path: Path, key: str) -> Iterator[TrialTable]:
+def open_table(path: Path, key: str) -> Iterator[Trials]:
     """Open the table of a search; another process that opens it waits, if the file system has locks.
 
     Raises DpmcError if the file is not such a table or is damaged.
@@ -114,7 +114,7 @@ def open_table(path: Path, key: str) -> Iterator[TrialTable]:
     with opened as file:
         with suppress(OSError):
             lock(file, f"{path}: waiting for another process at work on this search")
-        yield TrialTable(path, key)
+        yield Trials(path, key)
 
 
 def read_trials(path: Path) -> list[Trial]:

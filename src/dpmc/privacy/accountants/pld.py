@@ -325,9 +325,9 @@ def _fast_length(least: int) -> int:
 def grid_step(scale: float, epsilon: float) -> float:
     """Return the grid step for releases whose typical loss is `scale`: WIDEST_STEP / 2^j.
 
-    The step is at most scale / STEPS_OF_LOSS if that needs at most `MOST_HALVINGS` halvings j. At large epsilon it is
-    doubled until the window fits. It does not depend on the number of releases, because delta must rise with
-    that number.
+    The step is at most scale / STEPS_OF_LOSS if that needs at most `MOST_HALVINGS` halvings j. At large ε
+    it is doubled until the window fits. It does not depend on the number of releases, because delta must rise
+    with that number.
     """
     halvings = min(MOST_HALVINGS, max(0, math.ceil(math.log2(STEPS_OF_LOSS * WIDEST_STEP / scale))))
     step = WIDEST_STEP * 2.0**-halvings

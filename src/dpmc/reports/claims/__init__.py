@@ -61,9 +61,7 @@ def case_numbers(table: ClaimTable, entry: Mapping[str, Any]) -> kinds.Cases:
         yield from kind(table, **keys)
         return
     if "models" in keys:
-        cells = Cells(
-            **{key: keys.pop(key) for key in (field.name for field in fields(Cells)) if key in keys}
-        )
+        cells = Cells(**{key.name: keys.pop(key.name) for key in fields(Cells) if key.name in keys})
         parts = cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE)))
     else:
         parts = table.experiments(keys.pop("model", ""))

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpmc.base import Array
-from dpmc.metrics.table import RATIO_CLIP_FRACTION
+from dpmc.metrics.table import RATIO_CLIPPED
 from dpmc.reports.claims.table import At, Cells, ClaimTable
 from dpmc.studies import pinned_hyperparameters
 
 Cases = Iterator[tuple[str, float]]
+Methods = Sequence[str]
 CASE = ("models", "methods", "metrics")  #: most kinds have a case for each
 #: Kinds with a case for each of something else. In an entry, the key `by` says so.
 BY = {
@@ -44,7 +45,7 @@ def quotient(above: Array | float, below: Array | float) -> Array:
     return above / np.where(below == 0.0, np.nan, below)
 
 
-def fraction_true(hits: Sequence[bool] | Array) -> float:
+def fraction_of(hits: Sequence[bool] | Array) -> float:
     """Return the fraction of true values; NaN for none."""
     return float(np.mean(hits)) if len(hits) else np.nan
 
@@ -63,7 +64,7 @@ def step(table: ClaimTable, cells: Cells) -> float:
 def ratios(
     table: ClaimTable,
     cells: Cells,
-    to: Sequence[str] = (),
+    to: Methods = (),
     to_models: Sequence[str] = (),
     to_metric: str = "",
     to_at: At = "",
@@ -92,9 +93,7 @@ def ratio(table: ClaimTable, cells: Cells, over: str = "mean", **to: Any) -> flo
 
 def within(table: ClaimTable, cells: Cells, low: float, high: float, **to: Any) -> float:
     """Return the share of the budgets at which the ratio of a method to others is between two limits."""
-    return fraction_true(
-        [low <= ratio <= high for ratio in ratios(table, cells, **to) if not np.isnan(ratio)]
-    )
+    return fraction_of([low <= ratio <= high for ratio in ratios(table, cells, **to) if not np.isnan(ratio)])
 
 
 def growth(table: ClaimTable, cells: Cells, **to: Any) -> float:
@@ -118,7 +117,7 @@ def inconsistent(table: ClaimTable, cells: Cells, good: float, bad: float, **to:
     return float(np.min([good / np.min(means), np.max(means) / bad]))
 
 
-def first_reached(table: ClaimTable, cells: Cells, to: Sequence[str]) -> float:
+def first_reached(table: ClaimTable, cells: Cells, to: Methods) -> float:
     """Return the ratio of the least of `to` to a method, by the first of the metrics that both have."""
     others = [table.column("median", replace(part, methods=to)) for _, part in cells.each("metrics")]
     least = np.array([reduced("smallest", medians) for medians in others])
@@ -126,7 +125,7 @@ def first_reached(table: ClaimTable, cells: Cells, to: Sequence[str]) -> float:
     return next((number for number in numbers if not np.isnan(number)), np.nan)
 
 
-def gain(table: ClaimTable, cells: Cells, to: Sequence[str]) -> float:
+def gain(table: ClaimTable, cells: Cells, to: Methods) -> float:
     """Return the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
     budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
     others = [table.column("median", replace(cells, methods=to, at=(epsilon,))) for epsilon in budgets]
@@ -148,10 +147,10 @@ def fall(table: ClaimTable, cells: Cells) -> float:
 def models_that_fall(table: ClaimTable, cells: Cells, errors: float) -> float:
     """Return the share of the models on which the median falls by more than `errors` standard errors."""
     falls = [fall(table, part) for _, part in cells.each("models")]
-    return fraction_true([number > errors for number in falls if not np.isnan(number)])
+    return fraction_of([number > errors for number in falls if not np.isnan(number)])
 
 
-def apart(table: ClaimTable, cells: Cells, to: Sequence[str]) -> float:
+def apart(table: ClaimTable, cells: Cells, to: Methods) -> float:
     """Return the largest difference over the budgets from the median of `to`, in standard errors."""
     budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
     return reduced("largest", np.abs(in_errors(table, cells, replace(cells, methods=to, at=budgets))))
@@ -159,16 +158,11 @@ def apart(table: ClaimTable, cells: Cells, to: Sequence[str]) -> float:
 
 def share(table: ClaimTable, cells: Cells, limit: float) -> float:
     """Return the share of all runs whose value is above `limit`."""
-    return fraction_true([value > limit for runs in table.runs(cells) for value in runs])
+    return fraction_of([value > limit for runs in table.runs(cells) for value in runs])
 
 
 def best(
-    table: ClaimTable,
-    cells: Cells,
-    to: Sequence[str] = (),
-    to_at: At = "all",
-    free: str = "",
-    less: bool = False,
+    table: ClaimTable, cells: Cells, to: Methods = (), to_at: At = "all", free: str = "", less: bool = False
 ) -> float:
     """Return the least median of the methods over another least median, or if `less` minus it.
 
@@ -205,7 +199,7 @@ def most_increase(
     These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
     below `clipped`.
     """
-    chosen = (table.bounds(cells) >= least) & (table.column("median", cells, RATIO_CLIP_FRACTION) < clipped)
+    chosen = (table.bounds(cells) >= least) & (table.column("median", cells, RATIO_CLIPPED) < clipped)
     return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
 
 
@@ -218,7 +212,7 @@ def late_bounds(table: ClaimTable, cells: Cells, limit: float) -> float:
     rhat = table.column("median", cells, "rhat_max")[ran]
     late, half = ~(rhat < limit), len(rhat) // 2
     known = half > 0 and not np.isnan(rhat).all()
-    return fraction_true(late[:half]) - fraction_true(late[-half:]) if known else np.nan
+    return fraction_of(late[:half]) - fraction_of(late[-half:]) if known else np.nan
 
 
 def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> float:
@@ -226,7 +220,7 @@ def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> 
     largest = table.column("median", cells, "mmd")[-1]
     runs = table.runs(cells, "mmd")[-last:]
     known = all(map(len, runs)) and not np.isnan(largest)
-    return fraction_true([max(values) > largest + far for values in runs]) if known else np.nan
+    return fraction_of([max(values) > largest + far for values in runs]) if known else np.nan
 
 
 def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> Cases:
@@ -249,5 +243,5 @@ def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> C
 
 def in_gap(table: ClaimTable, model: str, low: float, high: float) -> Cases:
     """Yield the share of the model's runs whose fraction clipped lies between two limits."""
-    cells = [runs for _, part in table.experiments(model) for runs in table.runs(part, RATIO_CLIP_FRACTION)]
-    yield model, fraction_true([low < value < high for runs in cells for value in runs])
+    cells = [runs for _, part in table.experiments(model) for runs in table.runs(part, RATIO_CLIPPED)]
+    yield model, fraction_of([low < value < high for runs in cells for value in runs])

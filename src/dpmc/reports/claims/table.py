@@ -16,7 +16,7 @@ import numpy as np
 from dpmc.base import Array
 from dpmc.common.streams import canonical_epsilon
 from dpmc.metrics.statistics import error_of_median
-from dpmc.metrics.table import RATIO_CLIP_FRACTION, own_rows
+from dpmc.metrics.table import RATIO_CLIPPED, own_rows
 from dpmc.studies import Study
 from dpmc.studies.pairs import clip_bounds, clipping_models
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 At = str | Sequence[str]
 
 #: files of data/published with box plots of a metric over the runs of each cell
-PUBLISHED_METRICS = ("mmd", "mean_error", RATIO_CLIP_FRACTION, "gradient_clip_fraction")
+PUBLISHED_FILES = ("mmd", "mean_error", RATIO_CLIPPED, "gradient_clip_fraction")
 PUBLISHED_RUNS = 20
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
 RING = ("circle", "dp-hmc", "1", "ring_distance")  #: cell and metric of a trajectory (Figure 4.1)
@@ -100,10 +100,8 @@ class ClaimTable:
         """
         import pandas as pd
 
-        files = [
-            pd.read_csv(folder / f"{metric}.csv", dtype={"epsilon": str}) for metric in PUBLISHED_METRICS
-        ]
-        table = pd.concat(files, keys=PUBLISHED_METRICS, names=["metric"]).reset_index("metric")
+        files = [pd.read_csv(folder / f"{metric}.csv", dtype={"epsilon": str}) for metric in PUBLISHED_FILES]
+        table = pd.concat(files, keys=PUBLISHED_FILES, names=["metric"]).reset_index("metric")
         table["epsilon"] = table["epsilon"].fillna("")
         boxes = table.pivot_table("value", CELL, "statistic")[[*QUARTILES]].dropna().reset_index()
 
@@ -112,9 +110,7 @@ class ClaimTable:
         allowed["epsilon"] = allowed["epsilon"].map(canonical_epsilon)
         allowed = allowed.rename(columns={"iterations": "value"})
 
-        clipping = pd.read_csv(folder / "clipping_experiment.csv").replace(
-            "clip_fraction", RATIO_CLIP_FRACTION
-        )
+        clipping = pd.read_csv(folder / "clipping_experiment.csv").replace("clip_fraction", RATIO_CLIPPED)
         clipping["id"] = "flat-banana-" + clipping["dimension"].astype(str) + "d"
         as_coded = [
             (study.models[model].model, spec.algorithm, float(spec.options["clip"]), model, method, "inf")

@@ -13,7 +13,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, FigureInputs, layout, reads_nothing, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 
@@ -30,19 +30,12 @@ LOOKS: dict[str, tuple[Any, str, str]] = {
     AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short: no bound", "rdp"),
 }
 # hollow, and every fourth of 50: the curve is seen in and between them
-PUBLISHED_POINTS: dict[str, Any] = {
-    "ls": "none",
-    "marker": "o",
-    "ms": 4.2,
-    "mfc": "none",
-    "mec": "k",
-    "mew": 0.6,
-}
+CIRCLE: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 
 reads = reads_nothing  # the figure follows from the study's settings
 
 
-def draw(given: FigureInputs) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure, one panel for each method, with the settings of the first model."""
     how, study = given.declared, given.study
     model = models_of(study, how.models)[0]
@@ -65,13 +58,13 @@ def draw(given: FigureInputs) -> Figure:
             entries[name] = {"color": style.INK, "linestyle": dashes, "linewidth": 1.2}
             if known is not None:
                 rows = known[(known["method"] == method) & (known["accountant"] == published)]
-                axes.plot(rows["epsilon"], rows["iterations"], **PUBLISHED_POINTS, markevery=4, zorder=3)
+                axes.plot(rows["epsilon"], rows["iterations"], **CIRCLE, markevery=4, zorder=3)
         axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
         axes.yaxis.grid(True)
     panels[0].set(ylabel="iterations", ylim=(0.0, None))  # of all panels, which share the axis
     layout.plain_numbers(panels[0].yaxis)
     if known is not None:
-        entries[f"published, every fourth point: {how.published}"] = PUBLISHED_POINTS
+        entries[f"published, every fourth point: {how.published}"] = CIRCLE
     layout.legend(figure, entries)
     return figure
 

@@ -15,8 +15,8 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import RATIO_CLIP_FRACTION, Results, read_table
-from dpmc.reports.plots import PUBLISHED_RESULTS, FigureInputs, layout, marks, style
+from dpmc.metrics.table import RATIO_CLIPPED, Results, read_table
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, marks, style
 from dpmc.reports.plots.captions import of_boxes
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import selected
@@ -48,7 +48,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return labels, []
 
 
-def draw(given: FigureInputs) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
@@ -63,13 +63,11 @@ def draw(given: FigureInputs) -> Figure:
         chains, exact = tables[model]
         layout.share_axis(axes, "y", (metric, model), first)
         if by_fraction:  # one point a chain
-            layout.share_axis(axes, "x", RATIO_CLIP_FRACTION, first)
-            both = chains.dropna(subset=[RATIO_CLIP_FRACTION, metric])
+            layout.share_axis(axes, "x", RATIO_CLIPPED, first)
+            both = chains.dropna(subset=[RATIO_CLIPPED, metric])
             for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
-                axes.plot(
-                    rows[RATIO_CLIP_FRACTION], rows[metric], **_point(style.STYLES[algorithm], published)
-                )
-            axes.set(title="by the fraction clipped", xlabel=style.metric_label(RATIO_CLIP_FRACTION))
+                axes.plot(rows[RATIO_CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
+            axes.set(title="by the fraction clipped", xlabel=style.metric_label(RATIO_CLIPPED))
         else:
             _draw_boxes(axes, chains, metric)
             name = style.model_name(study, model, how.titles)
@@ -82,7 +80,7 @@ def draw(given: FigureInputs) -> Figure:
         axes.set_ylabel(how.y.label or style.metric_label(metric))
         layout.scale_y(axes, how.y)
         for guide in how.lines:
-            if by_fraction and guide.metric == RATIO_CLIP_FRACTION:
+            if by_fraction and guide.metric == RATIO_CLIPPED:
                 axes.axvline(guide.at, **marks.REFERENCE, zorder=2)
             elif guide.metric in ("", metric):
                 axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
@@ -101,7 +99,7 @@ def draw(given: FigureInputs) -> Figure:
     return figure
 
 
-def _chains(given: FigureInputs, results: Results, model: str) -> tuple[DataFrame, list[float]]:
+def _chains(given: ToDraw, results: Results, model: str) -> tuple[DataFrame, list[float]]:
     """Return the chains of a model, and the MMD of published exact samples.
 
     A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
@@ -113,9 +111,7 @@ def _chains(given: FigureInputs, results: Results, model: str) -> tuple[DataFram
     tables, distances = [], set()
     for algorithm, methods in clip_bounds(study, model).items():
         for bound, method in methods.items():
-            columns = {
-                m: results.by_seed(model, method, "inf", m) for m in {*how.metric, RATIO_CLIP_FRACTION}
-            }
+            columns = {m: results.by_seed(model, method, "inf", m) for m in {*how.metric, RATIO_CLIPPED}}
             table = pd.DataFrame(columns, dtype=float)
             tables.append(table.assign(algorithm=algorithm, bound=bound, published=False))
             distances.add(study.methods[method].options.get("clip_distance"))
@@ -125,9 +121,7 @@ def _chains(given: FigureInputs, results: Results, model: str) -> tuple[DataFram
 
     needed = ["dimension", "algorithm", "clip_bound", "clip_distance", "seed", "metric", "value"]
     rows = read_table(path, needed, "a table of chains", {"clip_bound": float, "value": float})
-    rows = rows.rename(columns={"clip_bound": "bound"}).replace(
-        {"metric": {"clip_fraction": RATIO_CLIP_FRACTION}}
-    )
+    rows = rows.rename(columns={"clip_bound": "bound"}).replace({"metric": {"clip_fraction": RATIO_CLIPPED}})
     dimension = spec.model.removeprefix("flat-banana-").removesuffix("d")
     rows = rows[(rows["clip_distance"] == AS_CODED) & (rows["dimension"] == dimension)]
     known = rows.pivot(index=["algorithm", "bound", "seed"], columns="metric", values="value").reset_index()

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dpmc.metrics.table import FEW_ITERATIONS, Results
-from dpmc.reports.plots import PUBLISHED_RESULTS, FigureInputs, captions, layout, marks, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
 from dpmc.reports.plots.style import MethodStyle
@@ -38,7 +38,7 @@ def caption(study: Study, how: FigureKeys) -> list[str]:
     return [*captions.of_boxes(study, how), each, *captions.of_methods(study, how)]
 
 
-def draw(given: FigureInputs) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study
     pairs, results = pairs_of(study, how), Results.of_study(given.metrics, study)
@@ -76,7 +76,7 @@ def draw(given: FigureInputs) -> Figure:
 def _draw_panel(
     axes: Axes,
     title: str,
-    given: FigureInputs,
+    given: ToDraw,
     results: Results,
     shown: tuple[str, str],
     partners: Mapping[str, OnModel],

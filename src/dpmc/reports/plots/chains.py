@@ -17,7 +17,7 @@ from dpmc.data.problem import Problem, read_problem
 from dpmc.metrics.cell import second_half_of
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.metrics.table import Results
-from dpmc.reports.plots import FigureInputs, layout, marks, style
+from dpmc.reports.plots import ToDraw, layout, marks, style
 from dpmc.reports.plots.maps import Surface
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
@@ -73,7 +73,7 @@ def density_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[st
     return [], [data, *(chain_path(results, study, cell, 0) for cell in density_cells(study, how))]
 
 
-def density(given: FigureInputs) -> Figure:
+def density(given: ToDraw) -> Figure:
     """Return the figure: densities of chains on the mixture beside the exact one, a panel a method.
 
     Figure 2 of the DP-Fast MH paper.
@@ -134,7 +134,7 @@ def directions_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list
     return [], [path for cell in cells for path in chain_paths(results, study, cell)]
 
 
-def directions(given: FigureInputs) -> Figure:
+def directions(given: ToDraw) -> Figure:
     """Return the figure: variances of runs over the exact one, a panel for each pair on each of its models.
 
     Along the principal directions of the posterior. The MMD is made of whole distances and hardly sees a
@@ -163,7 +163,7 @@ def directions(given: FigureInputs) -> Figure:
     return figure
 
 
-def _ratios(given: FigureInputs, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
+def _ratios(given: ToDraw, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
     """Return direction, stiffest first -> variance over the exact one, of each run that is finite."""
     runs = [kept_draws(path) for path in chain_paths(given.results, given.study, cell)]
     runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
@@ -191,7 +191,7 @@ def single_runs_reads(study: Study, how: FigureKeys, results: Path) -> tuple[lis
     return models_of(study, how.models), files
 
 
-def single_runs(given: FigureInputs) -> Figure:
+def single_runs(given: ToDraw) -> Figure:
     """Return the figure: draws of runs over the exact posterior, in the plane of the first two parameters.
 
     Of one model the best, median and worst run of each method (Figure 2 of the DP-HMC paper), a method a

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dpmc.base import Array
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, own_rows
-from dpmc.reports.plots import FigureInputs, layout, lines, marks, style
+from dpmc.reports.plots import ToDraw, layout, lines, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, number_of_rows
 
@@ -37,7 +37,7 @@ def job_times(study: Study, results: Path) -> pd.DataFrame:
     return pd.concat(jobs, ignore_index=True)
 
 
-def by_seconds(given: FigureInputs) -> Figure:
+def by_seconds(given: ToDraw) -> Figure:
     """Return the figure, as of kind `lines`, with one more metric: `cpu_seconds` of each run.
 
     A job makes runs of several lengths; the seconds of a run are its share by iterations.
@@ -51,7 +51,7 @@ def by_seconds(given: FigureInputs) -> Figure:
     return lines.draw(replace(given, metrics=metrics))
 
 
-def by_rows(given: FigureInputs) -> Figure:
+def by_rows(given: ToDraw) -> Figure:
     """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples.
 
     Its models differ in n alone; a panel shows one metric. Methods are shown at the ε of the first model.

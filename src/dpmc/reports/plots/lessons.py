@@ -5,10 +5,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from dpmc.metrics.table import CLIP_LIMIT
 from dpmc.reports.plots import layout, marks, style
 from dpmc.studies import Study
 from dpmc.studies.figures import Axis
-from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction
+from dpmc.tuning.pinned import clip_fraction
 
 #: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with
 #: probability 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as
@@ -26,8 +27,8 @@ PANELS: tuple[tuple[str, str, Axis, float, dict[str, Any]], ...] = (
     ("noise_sd", "noise sd (nats)", Axis(scale="log"), BEST_NOISE_SD, BEST_LINE),
 )
 # a dot in a ring, so that both are seen where they are equal
-AFTER_SEARCH: dict[str, Any] = {"ls": "none", "ms": 3.8, "mew": 0.0, "zorder": 4}
-BEFORE_SEARCH: dict[str, Any] = {"ls": "none", "ms": 6.2, "mew": 0.8, "mfc": "white", "zorder": 3}
+AFTER: dict[str, Any] = {"ls": "none", "ms": 3.8, "mew": 0.0, "zorder": 4}
+BEFORE: dict[str, Any] = {"ls": "none", "ms": 6.2, "mew": 0.8, "mfc": "white", "zorder": 3}
 
 
 @style.context()
@@ -57,7 +58,7 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
             look, summaries = looks[search["method"]], search["search"]
             x = marks.place(models.index(search["model"]), list(looks).index(search["method"]), len(looks))
             ends = []
-            for summary, how in ((summaries["pinned"], BEFORE_SEARCH), (summaries["chosen"], AFTER_SEARCH)):
+            for summary, how in ((summaries["pinned"], BEFORE), (summaries["chosen"], AFTER)):
                 end = clip_fraction(summary) if quantity == "clip_fraction" else summary.get(quantity)
                 if end is not None:
                     ends.append(end)
@@ -72,10 +73,8 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
         if level:
             axes.axhline(level, **line)
     figure.align_ylabels()
-    entries = {
-        look.title: {**AFTER_SEARCH, "marker": look.marker, "color": look.colour} for look in looks.values()
-    }
-    entries["ring: before the search"] = {**BEFORE_SEARCH, "marker": "o", "color": style.INK}
+    entries = {look.title: {**AFTER, "marker": look.marker, "color": look.colour} for look in looks.values()}
+    entries["ring: before the search"] = {**BEFORE, "marker": "o", "color": style.INK}
     entries["best for a walk of small steps"] = BEST_LINE
     entries["limit of the search"] = LIMIT_LINE
     layout.legend(figure, entries, columns=3)

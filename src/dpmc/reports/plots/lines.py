@@ -15,7 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from dpmc.base import Array
 from dpmc.metrics.table import Results
-from dpmc.reports.plots import FigureInputs, captions, layout, marks, style
+from dpmc.reports.plots import ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
@@ -57,7 +57,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 def caption(study: Study, how: FigureKeys) -> list[str]:
     """Return what holds for all figures of the kind: points of cells, lines along chains, dashes."""
     sentences, across = [], {panel.x.of if panel.x else how.x.of for panel in how.panels} or {how.x.of}
-    runs, methods = f"{study.seeds} independent runs", captions.methods_named_by(study, how)
+    runs, methods = f"{study.seeds} independent runs", captions.methods_in(study, how)
     if captions.metrics_of(how) - OF_CELLS and across - {*ALONG}:
         beside = ", beside each other at one ε" if "epsilon" in across else ""
         sentences.append(f"Points: medians over {runs}; upright bars: their quartiles{beside}.")
@@ -123,9 +123,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
 
 
 def draw(
-    given: FigureInputs,
-    along: Callable[[Shown], list[Curve]] | None = None,
-    further: layout.Entries | None = None,
+    given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
 ) -> Figure:
     """Return the figure: one panel for each model and metric, or those declared, and a legend.
 
@@ -190,7 +188,7 @@ def draw_cells(axes: Axes, curve: Curve, aside: float) -> None:
             artist.set_transform(axes.transData + shift)
 
 
-def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: FigureInputs) -> None:
+def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: ToDraw) -> None:
     """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
     along, total = panel.x.of in ALONG, panel.x.of == "epsilon_total"
     at_values = panel.x.of == "epsilon" or (panel.x.at is not None and not along)

@@ -19,10 +19,10 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, FigureInputs, layout, reads_nothing, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
-from dpmc.studies import SourcedHyperparameters, Study, build_algorithm, pinned_hyperparameters, problem_of
+from dpmc.studies import SourcedValues, Study, build_algorithm, pinned_hyperparameters, problem_of
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -34,8 +34,8 @@ START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00
 # the trajectory
 METHOD = "dp-hmc"
 TRAJECTORY_EPSILON = 1.0
-LEAPFROG_STEPS = 48
-FRAMES = range(0, LEAPFROG_STEPS, 4)  # the thesis's: its last is four steps before the end
+LEAPFROGS = 48
+FRAMES = range(0, LEAPFROGS, 4)  # the thesis's: its last is four steps before the end
 START_POSITION = (0.0, 1.0)  # of the chain
 HALF_WIDTH = 3.9
 LOOK = style.STYLES[METHOD]
@@ -48,7 +48,7 @@ NEEDS_METRIC = False
 reads = reads_nothing
 
 
-def draw(given: FigureInputs) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: one panel for each model of two parameters that has exact draws."""
     how, study = given.declared, given.study
     problems = [problem_of(study, label, exact=True) for label in models_of(study, how.models)]
@@ -137,7 +137,7 @@ class Surface:
         axes.contourf(self.first, self.second, self.values, levels=drops, colors=colours, zorder=1)
 
 
-def trajectory(given: FigureInputs) -> Figure:
+def trajectory(given: ToDraw) -> Figure:
     """Return the figure: twelve frames of the trajectory on the study's circle, and of the published one."""
     label = models_of(given.study, ("circle",))[0]
     problem = problem_of(given.study, label, exact=True)
@@ -185,9 +185,7 @@ def leapfrog_points(study: Study, label: str, problem: Problem) -> Array:
     """Return the leapfrog points (L + 1, d) of the last proposal of a chain from (0, 1) at ε = 1."""
     values, source = pinned_hyperparameters(study, label, METHOD)
     d = problem.dimension
-    algorithm = build_algorithm(
-        study, METHOD, SourcedHyperparameters({**values, "steps": LEAPFROG_STEPS}, source), d
-    )
+    algorithm = build_algorithm(study, METHOD, SourcedValues({**values, "steps": LEAPFROGS}, source), d)
     releases = RunReleases.of(algorithm, problem.n)
     accountant = releases.accountant(study.methods[METHOD].accountant)
     k = releases.iterations(accountant, TRAJECTORY_EPSILON, study.delta_for(problem.n))
@@ -197,10 +195,10 @@ def leapfrog_points(study: Study, label: str, problem: Problem) -> Array:
     normal = generator.standard_normal((k, 1, d))
     draws = Draws(normal, np.zeros((k, 1, 0)), np.log1p(-generator.random((k, 1))))
     ratio_noise = generator.standard_normal((k, 1))
-    noise = LabNoise(ratio_noise, generator.standard_normal((k, 1, LEAPFROG_STEPS + 1, d)))
+    noise = LabNoise(ratio_noise, generator.standard_normal((k, 1, LEAPFROGS + 1, d)))
     private = _Watched(problem.evaluator, problem.temperature, noise, np.zeros((k, 1, 0), np.uint64))
     private.points = []
     state = State(np.array([START_POSITION]), np.zeros((1, 0)), no, no)
     for _ in loop.iterate(algorithm, problem.model, private, state, draws):
         pass
-    return np.stack(private.points[-LEAPFROG_STEPS - 1 :])
+    return np.stack(private.points[-LEAPFROGS - 1 :])

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from scipy.stats import beta, norm
 
 from dpmc.metrics.table import read_table
-from dpmc.reports.plots import FigureInputs, layout, style
+from dpmc.reports.plots import ToDraw, layout, style
 from dpmc.reports.plots.marks import EXACT_BAND, REFERENCE
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
@@ -25,7 +25,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return [], [results / study.name / "published_comparison.csv"]
 
 
-def draw(given: FigureInputs) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
     path = reads(given.study, given.declared, given.results)[1][0]
     table = read_table(path, ["metric", "z"], "a comparison with published boxes", {"z": float})

@@ -24,11 +24,9 @@ Rows = Iterable[tuple[Any, ...]]
 
 #: name of a table -> its `title`, `columns`, `note` (their meaning, and how they were measured), the `source`
 #: among the study's results that it reads, and `headings`, if people read it whole
-KNOWN_TABLES: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("tables.yaml"))
+LAYOUTS: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("tables.yaml"))
 #: table -> how its files may end
-SUFFIXES = {
-    name: [".csv", ".md"] if "headings" in about else [".csv"] for name, about in KNOWN_TABLES.items()
-}
+SUFFIXES = {name: [".csv", ".md"] if "headings" in about else [".csv"] for name, about in LAYOUTS.items()}
 
 
 def _models(study: Study, results: Path) -> Rows:
@@ -65,7 +63,7 @@ def _by_epsilon(study: Study, results: Path, model: str, method: str) -> dict[st
     """Return the hyperparameters of a method on a model, by ε; by "" if they are equal at all ε."""
     path = results / study.name / "tuning" / model / f"{method}.yaml"
     if study.is_tried(model, method) and path.is_file():
-        given = studies.SourcedHyperparameters(read_yaml(path).get("hyperparameters"), str(path))
+        given = studies.SourcedValues(read_yaml(path).get("hyperparameters"), str(path))
         if not given.values:
             raise DpmcError(f"{path}: key 'hyperparameters' is missing")
     else:
@@ -164,10 +162,10 @@ def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
     counts = ", ".join(
         f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
     )
-    note = f"{KNOWN_TABLES['claims']['note']}\nSource: {verdicts['source']}. Verdicts: {counts}."
+    note = f"{LAYOUTS['claims']['note']}\nSource: {verdicts['source']}. Verdicts: {counts}."
     if verdicts["by_chance"]["claims"]:
-        note += "\n" + KNOWN_TABLES["claims"]["chance"].format(all=len(rows), **verdicts["by_chance"])
-    return note, pd.DataFrame(rows, columns=KNOWN_TABLES["claims"]["headings"])
+        note += "\n" + LAYOUTS["claims"]["chance"].format(all=len(rows), **verdicts["by_chance"])
+    return note, pd.DataFrame(rows, columns=LAYOUTS["claims"]["headings"])
 
 
 def _number(value: str | float | bool | None) -> str:
@@ -191,7 +189,7 @@ def make_table(name: str, study: Study, results: Path) -> DataFrame:
     """Return a table as in its CSV file; `results` is the folder of the results of all studies."""
     import pandas as pd
 
-    return pd.DataFrame([*ROWS_OF_TABLE[name](study, results)], columns=KNOWN_TABLES[name]["columns"])
+    return pd.DataFrame([*ROWS_OF_TABLE[name](study, results)], columns=LAYOUTS[name]["columns"])
 
 
 def readable_table(name: str, study: Study, results: Path) -> tuple[str, DataFrame]:
@@ -199,13 +197,13 @@ def readable_table(name: str, study: Study, results: Path) -> tuple[str, DataFra
     if name == "claims":
         return _readable_claims(study, results)
     made = make_table(name, study, results)
-    headings = KNOWN_TABLES[name].get("headings") or {column: column for column in made}
-    return KNOWN_TABLES[name]["note"], made[[*headings]].rename(columns=headings)
+    headings = LAYOUTS[name].get("headings") or {column: column for column in made}
+    return LAYOUTS[name]["note"], made[[*headings]].rename(columns=headings)
 
 
 def table_files(name: str, study: Study, results: Path) -> list[Path]:
     """Return the files that a table needs; what is in `logs` is read if it is there."""
-    folder, source = results / study.name, KNOWN_TABLES[name].get("source")
+    folder, source = results / study.name, LAYOUTS[name].get("source")
     if name == "hyperparameters":
         tried = [pair for pair in study.pairs() if study.is_tried(*pair)]
         return [folder / "tuning" / model / f"{method}.yaml" for model, method in tried]
@@ -219,7 +217,7 @@ def check_table_names(name: str, outputs: Sequence[Path]) -> None:
             raise DpmcError(f"{path}: a file of the table {name} must end in {' or '.join(SUFFIXES[name])}")
 
 
-def write_table(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
+def save_table(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
     """Write a table into every file of `outputs`, as CSV or, where its name ends in .md, as Markdown.
 
     Raises DpmcError, and writes nothing, if results are missing.
@@ -228,7 +226,7 @@ def write_table(name: str, study: Study, outputs: Sequence[Path], results: Path 
     for output in outputs:
         if output.suffix.lower() == ".md":
             note, made = readable_table(name, study, results)
-            texts[output] = f"# {KNOWN_TABLES[name]['title']}\n\n{note}\n\n{markdown(made)}\n"
+            texts[output] = f"# {LAYOUTS[name]['title']}\n\n{note}\n\n{markdown(made)}\n"
         else:
             texts[output] = make_table(name, study, results).to_csv(index=False, lineterminator="\n")
     for output, text in texts.items():
