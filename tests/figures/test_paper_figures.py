@@ -62,7 +62,7 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     worst = figure.axes[10].lines[0].get_xydata()
     draws = kept_draws(chain_path(results, of, cell, "9"))
     assert draws.shape == (4 * 201, 2)  # the second halves, 200 ... 400, of four chains
-    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == chains.DRAWS
+    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == chains.DRAWS_SHOWN
     # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
     # The panel leaves out about half a percent of the posterior.
     (regions,) = figure.axes[10].collections

@@ -198,13 +198,13 @@ def test_settings_with_too_few_iterations_or_too_costly_are_not_run(task: Task, 
     monkeypatch.setattr(task, "longest", search.cost(task.cell(task.start)))
     long = task.try_out(1, "search", {**task.start, "tau": 2.0}, range(3))
     assert long.verdict.startswith("refused") and "too long" in long.verdict
-    assert search.REFUSED == long.objective > few.objective > search.CLIPPED > 2**0.5
+    assert search.IF_REFUSED == long.objective > few.objective > search.IF_CLIPPED > 2**0.5
 
 
 def test_a_setting_that_clips_too_much_is_ranked_last_and_given_up(task: Task) -> None:
     clipped = task.try_out(0, "search", {**task.start, "clip": 0.02}, range(3))
     assert "clipped" in clipped.verdict and not clipped.feasible
-    assert clipped.objective > search.CLIPPED and clipped.seeds == search.PILOT_SEEDS
+    assert clipped.objective > search.IF_CLIPPED and clipped.seeds == search.PILOT_SEEDS
 
 
 def skewed_rows(n: int) -> np.ndarray:

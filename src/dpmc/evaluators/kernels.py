@@ -731,7 +731,7 @@ def add_softplus_change(old, new, sign, out):
 WEYL = np.uint64(0x9E3779B97F4A7C15)
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 #: First index of an iteration's uniform numbers, by purpose; each purpose uses far fewer than 2⁴⁰ numbers.
-ARRIVALS, ROWS, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
+ARRIVALS, ROW_PLACES, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
 #: A row's ratio beyond its bound by less than this, relatively, is rounding and does not count as clipped.
 RATIO_ROUNDING = 1e-9
 
@@ -779,7 +779,7 @@ def draw_with_replacement(word, count, threshold, alias):
     """Draw rows (count,) by Walker's alias method: column i gives i up to threshold_i, alias_i beyond."""
     n, chosen = threshold.shape[0], np.empty(count, np.int64)
     for j in range(count):
-        place = uniform_number(word, ROWS + j) * n
+        place = uniform_number(word, ROW_PLACES + j) * n
         column = int(place)
         chosen[j] = column if place - column < threshold[column] else alias[column]
     return chosen

@@ -16,7 +16,7 @@ from dpmc.data.problem import Problem, Setting
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.privacy.ledger import Ledger
-from dpmc.sampling.cell import Cell
+from dpmc.sampling.cell import FILE, RELEASE, Cell
 
 #: "component" is for all uniform numbers. Names are keys of streams: changing one changes the draws.
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
@@ -33,9 +33,6 @@ def start_digest(start: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
 
 
-FILE, RELEASE, ENTRY = Role.FILE, Role.RELEASE, Role.ENTRY
-
-
 @declared
 @dataclass(kw_only=True)
 class Run:
@@ -44,9 +41,9 @@ class Run:
     cell: Cell[Setting] = working()
     seed: int = fact(Role.DRAWS | FILE)
     total: int = fact(FILE | RELEASE, name="iterations", check=checks.whole(0))  # of each chain
-    thin: int = fact(FILE | RELEASE | ENTRY, check=checks.whole(1))  # every thin-th draw is kept
+    thin: int = fact(FILE | RELEASE | Role.ENTRY, check=checks.whole(1))  # every thin-th draw is kept
     ledger: Ledger = working()
-    start: np.ndarray = fact(ENTRY, plain=start_digest, check=checks.digits(64))  # (chains, d) θ_0
+    start: np.ndarray = fact(Role.ENTRY, plain=start_digest, check=checks.digits(64))  # (chains, d) θ_0
     beginnings: list[np.random.Generator] = working()  # per chain, before the first iteration
     shared_noise: np.random.Generator = working()  # of releases that all chains share
     streams: list[dict[str, np.random.Generator]] = working()  # per chain, by purpose

@@ -77,7 +77,7 @@ VERSIONED_MODULES = (
 )
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
-REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
+IF_REFUSED, IF_TOO_FEW, IF_CLIPPED = 4.0, 3.0, 2.0
 
 OBJECTIVE = operator.attrgetter("objective")  #: of a trial: the best has the least, the first of equal ones
 
@@ -162,7 +162,7 @@ class Task:
         from dpmc.sampling.loop import sample  # numba is slow to import
 
         began = time.process_time()
-        trial = Trial(number, stage, setting, REFUSED, "", 0)
+        trial = Trial(number, stage, setting, IF_REFUSED, "", 0)
         # Iterations follow from the accountant: what cannot be chosen is known before any chain runs.
         try:
             cell = self.cell(setting)
@@ -171,7 +171,7 @@ class Task:
         except DpmcError as error:
             return replace(trial, verdict=f"refused: {error}")
         if iterations < LEAST_EVALUATED:
-            objective = TOO_FEW - iterations / LEAST_EVALUATED
+            objective = IF_TOO_FEW - iterations / LEAST_EVALUATED
             return replace(trial, objective=objective, verdict=f"too few iterations: {iterations}")
         if cost(cell) > self.longest:
             return replace(trial, verdict=f"refused: {iterations} iterations take too long")
@@ -190,11 +190,11 @@ class Task:
             medians = medians_of(rows)
             values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
             clipped = clip_fraction(medians) or 0.0
-            objective, verdict = medians.get("mmd", REFUSED), "ok"
+            objective, verdict = medians.get("mmd", IF_REFUSED), "ok"
             if len(values) < len(runs):
-                objective, verdict = REFUSED, "no MMD for some seeds"
+                objective, verdict = IF_REFUSED, "no MMD for some seeds"
             elif clipped >= CLIP_LIMIT and not cell.algorithm.clips_by_batch:
-                objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
+                objective, verdict = IF_CLIPPED + clipped, f"clipped: {clipped:.3f}"
             measured: dict[str, Any] = {**medians, "iterations": int(medians.get("iterations", 0))}
             trial = Trial(number, stage, setting, objective, verdict, len(runs), values=values, **measured)
         if stage == "final":
@@ -330,7 +330,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
 def hopeless(trial: Trial, best: Trial | None) -> bool:
     """Return whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
-        return trial.objective >= CLIPPED + 2.0 * CLIP_LIMIT
+        return trial.objective >= IF_CLIPPED + 2.0 * CLIP_LIMIT
     if best is None:
         return False
     return all(own > HOPELESS * other for own, other in zip(trial.values, best.values, strict=False))

@@ -31,7 +31,7 @@ REGION = 0.95  # share of the posterior within the line
 PANELS_PER_ROW = 5
 RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
 REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
-DRAWS = 400  # of a run
+DRAWS_SHOWN = 400  # of a run
 TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
 DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.4, "markeredgewidth": 0.0}
 
@@ -213,7 +213,7 @@ def single_runs(given: ToDraw) -> Figure:
         look, (seed, mmd) = looks[cell[1]], chosen_run(results, cell, run)
         draw_exact(axes, problems[cell[0]])
         if seed:
-            draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS)
+            draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS_SHOWN)
             axes.plot(*draws[:, :2].T, **DOT, color=style.mixed_colour(look.colour, "#000000", 0.2), zorder=3)
         above = [style.model_name(study, cell[0], how.titles), look.title] if several else [look.title, run]
         says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
