@@ -62,10 +62,10 @@ def draw(given: ToDraw) -> Figure:
         axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
         axes.yaxis.grid(True)
     panels[0].set(ylabel="iterations", ylim=(0.0, None))  # of all panels, which share the axis
-    layout.plain_numbers(panels[0].yaxis)
+    layout.set_plain_numbers(panels[0].yaxis)
     if known is not None:
         entries[f"published, every fourth point: {how.published}"] = CIRCLE
-    layout.legend(figure, entries)
+    layout.add_legend(figure, entries)
     return figure
 
 

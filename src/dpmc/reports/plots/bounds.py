@@ -95,7 +95,7 @@ def draw(given: ToDraw) -> Figure:
         entries[f"published: {how.published}"] = (Line2D([], [], **marks.PUBLISHED), *hollow)
         entries["exact samples, published"] = EXACT_MARK
     entries |= {guide.label: marks.REFERENCE for guide in how.lines}
-    layout.legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
+    layout.add_legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 
@@ -136,7 +136,7 @@ def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
     rows = chains.dropna(subset=metric)
     bounds = sorted(set(chains["bound"]))
     # nine bounds would run into each other with the zero before the point
-    layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
+    layout.set_groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
     axes.set_xlim(right=len(bounds) - 0.25)  # with room for published exact samples
     bar = marks.PUBLISHED if rows["published"].any() else None
     for index, algorithm in enumerate(clipped_at_will()):

@@ -69,7 +69,7 @@ def draw(given: ToDraw) -> Figure:
             axes.set_ylabel(how.y.label or style.metric_label(metric))
     for axes in places[-columns:]:
         axes.set_xlabel(how.x.label or style.budget_label(study))
-    layout.legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
+    layout.add_legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
     return figure
 
 
@@ -88,7 +88,7 @@ def _draw_panel(
     """
     how, (model, metric), entries = given.declared, shown, layout.Entries()
     spec = given.study.models[model]
-    layout.groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])
+    layout.set_groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])
     known = published_boxes(PUBLISHED_RESULTS, metric, given.study) if how.published else {}
     if how.pairs:
         partner_cells = {
@@ -119,7 +119,7 @@ def _draw_panel(
     tuned = any(given.study.methods[method].hyperparameters == "tuned" for method in methods)
     if tuned and spec.tuning_epsilon in spec.epsilons:
         group = spec.epsilons.index(spec.tuning_epsilon)
-        layout.band(axes, group, TUNED_AT)
+        layout.draw_band(axes, group, TUNED_AT)
         axes.get_xticklabels()[group].set_fontweight("bold")
         entries["ε of the search"] = Patch(facecolor=TUNED_AT)
     layout.scale_y(axes, how.y)

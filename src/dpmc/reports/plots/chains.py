@@ -146,7 +146,7 @@ def directions(given: ToDraw) -> Figure:
     figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, sharey=True)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
         problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
-        layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
+        layout.set_groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
         boxes = _ratios(given, cell, problem)
         bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}
         marks.draw_boxes(axes, (0, 1), boxes, bars, look, marks.PARTNER)
@@ -159,7 +159,7 @@ def directions(given: ToDraw) -> Figure:
         axes.set_xlabel(f"direction of the {model}, stiffest first")
     panels[0].set_ylabel("variance / exact")
     entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
-    layout.legend(figure, entries | {how.beside: marks.PARTNER})
+    layout.add_legend(figure, entries | {how.beside: marks.PARTNER})
     return figure
 
 
@@ -227,7 +227,7 @@ def single_runs(given: ToDraw) -> Figure:
     exact = {"an exact draw (d > 2)": {**big, "color": REGIONS[0.5]}}
     deep = any(problem.dimension > 2 for problem in problems.values())
     run_draw = {"a draw of the private run": {**big, "color": style.INK}}
-    layout.legend(figure, shades | (exact if deep else {}) | run_draw, columns=2)
+    layout.add_legend(figure, shades | (exact if deep else {}) | run_draw, columns=2)
     return figure
 
 

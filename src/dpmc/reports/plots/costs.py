@@ -77,10 +77,10 @@ def by_rows(given: ToDraw) -> Figure:
             axes.fill_between(n, low, high, **marks.EXACT_BAND, zorder=0.5)
             axes.plot(n, median, color="black", linewidth=0.4, zorder=1)
             entries |= marks.exact_samples(max(map(len, exact.values())))
-        layout.logarithmic(axes, "x")
+        layout.set_logarithmic(axes, "x")
         layout.scale_y(axes, how.y)
         axes.set(xlabel="rows n", ylabel=style.metric_label(metric))
-    layout.legend(figure, entries)
+    layout.add_legend(figure, entries)
     return figure
 
 

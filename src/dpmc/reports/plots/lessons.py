@@ -53,7 +53,7 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
         names.append("\n".join(filter(None, [*lines, f"ε = {spec.tuning_epsilon}"])))
     figure, panels = layout.panels(len(PANELS), 1, 1.1, sharex=True)
     for axes, (quantity, label, scale, level, line) in zip(panels, PANELS, strict=True):
-        layout.groups(axes, names)
+        layout.set_groups(axes, names)
         for search in searches:
             look, summaries = looks[search["method"]], search["search"]
             x = marks.place(models.index(search["model"]), list(looks).index(search["method"]), len(looks))
@@ -77,5 +77,5 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
     entries["ring: before the search"] = {**BEFORE, "marker": "o", "color": style.INK}
     entries["best for a walk of small steps"] = BEST_LINE
     entries["limit of the search"] = LIMIT_LINE
-    layout.legend(figure, entries, columns=3)
+    layout.add_legend(figure, entries, columns=3)
     return figure

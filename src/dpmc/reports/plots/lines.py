@@ -158,7 +158,7 @@ def draw(
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    layout.legend(figure, entries | (further or {}))
+    layout.add_legend(figure, entries | (further or {}))
     return figure
 
 
@@ -214,9 +214,9 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: ToDraw) -> 
         axes.plot(both, both, **DIAGONAL, zorder=1)
     default = "linear" if given.study.epsilon_kind == "total" else "log"
     if (panel.x.scale or default) == "log" and places:
-        layout.logarithmic(axes, "x")
+        layout.set_logarithmic(axes, "x")
     else:
-        layout.plain_numbers(axes.xaxis)
+        layout.set_plain_numbers(axes.xaxis)
     axes.margins(x=0.1 if at_values else 0.03)
     if at_values:
         axes.set_xticks(places, [f"{place:,.7g}" for place in places])

@@ -71,7 +71,7 @@ def draw(given: ToDraw) -> Figure:
         axes.set_title(style.model_name(study, problem.label, how.titles))
     shades = "log posterior within ½, 2, 4½, 8, 12½, 18 of its maximum"
     entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
-    layout.legend(figure, entries, columns=2)
+    layout.add_legend(figure, entries, columns=2)
     return figure
 
 
@@ -167,7 +167,7 @@ def trajectory(given: ToDraw) -> Figure:
     }
     if known is not None:
         entries[f"published path: {given.declared.published}"] = PUBLISHED_PATH
-    layout.legend(figure, entries)
+    layout.add_legend(figure, entries)
     return figure
 
 

@@ -47,7 +47,7 @@ def draw(given: ToDraw) -> Figure:
         axes.set_title(f"{name}: {len(z)}\nrms {size:.2f}, {far.sum()} beyond {LIMIT:g}")
     figure.supxlabel("quantile of the standard normal")
     figure.supylabel("z, sorted")
-    layout.legend(
+    layout.add_legend(
         figure,
         {
             "a median of 20 chains": NEAR_MARK,
