@@ -8,7 +8,7 @@ import pytest
 
 import dpmc
 from dpmc.cli.main import main
-from dpmc.common.draws import for_all_rows, late_draws
+from dpmc.common.draws import for_all_rows, second_half_draws
 from dpmc.metrics.cell import convergence
 from dpmc.results.parameters import parameter_lines
 
@@ -89,7 +89,7 @@ def test_the_noise_of_a_sum_is_not_taken_for_tempering() -> None:
 
 def test_diagnostics_are_those_of_each_parameter_in_the_second_half() -> None:
     tree = sampled(chains=2)
-    late = late_draws(tree)
+    late = second_half_draws(tree)
     assert late.shape[1] == tree.attrs["iterations"] - (tree.attrs["iterations"] + 1) // 2 + 1
     table, worst = dpmc.summary(tree), convergence(late.values)
     assert (table["r_hat"].max(), table["ess"].min(), table["mcse"].max()) == worst

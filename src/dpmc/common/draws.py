@@ -55,7 +55,7 @@ def loaded(run: object) -> xarray.DataTree:
     return run
 
 
-def late_draws(tree: xarray.DataTree) -> xarray.DataArray:
+def second_half_draws(tree: xarray.DataTree) -> xarray.DataArray:
     """Return θ (chain, draw, parameter) of the iterations (k + 1) // 2 ... k of a run (`loaded`)."""
     theta = tree["posterior"].dataset["theta"]
     if "chain" not in theta.dims:  # of one that was selected

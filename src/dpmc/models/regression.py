@@ -20,8 +20,8 @@ from dpmc.common.draws import (
     diagnostics,
     for_all_rows,
     is_of_tempered_sum,
-    late_draws,
     loaded,
+    second_half_draws,
     warning_of_unmoved,
 )
 from dpmc.common.errors import DpmcError
@@ -295,7 +295,7 @@ class GeneralizedLinearModel:
         import xarray
 
         seed, tree = checked("predict: seed", count, seed, 0), loaded(tree)
-        theta = late_draws(tree)
+        theta = second_half_draws(tree)
         if tuple(theta["parameter"].values.tolist()) != tuple(self.parameters):
             raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
         if not hasattr(self, "simulate"):

@@ -12,7 +12,7 @@ from dpmc.common.draws import (
     diagnostics,
     for_all_rows,
     is_of_tempered_sum,
-    late_draws,
+    second_half_draws,
     unmoved,
     warning_of_unmoved,
 )
@@ -80,7 +80,7 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     for key, *values in zip((*SAME, "parameters", "ledger of the rows"), *map(_alike, trees), strict=True):
         if len(different := dict.fromkeys(values)) > 1:
             raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(different)}")
-    halves = [late_draws(tree) for tree in trees]
+    halves = [second_half_draws(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
     found = checked("summary", diagnostics, draws)
@@ -104,7 +104,7 @@ def _alike(tree: xarray.DataTree) -> list[str]:
     """Return what runs must have in common: `SAME`, parameters, and of releases the data set's ledger."""
     about: dict[Any, Any] = tree.attrs
     ledger = json.loads(str(about["data_ledger"]))["ledger"] if "data_ledger" in about else ""
-    labels = late_draws(tree)["parameter"].values.tolist()
+    labels = second_half_draws(tree)["parameter"].values.tolist()
     return [*(str(about.get(key)) for key in SAME), str(labels), str(ledger)]
 
 
