@@ -132,7 +132,7 @@ def sample(
     if progress and person is not None:
         logs.LOGGER.info("n = %d rows are kept, at most %d of each %s", problem.n, most, person)
     if start is not None:
-        problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
+        problem.starts, problem.same_starts = given_start(start, chains, problem.dimension), True
         problem.check("start")
     cls, total = algorithm_class(algorithm), float(canonical_epsilon(epsilon))
     values = calibrated(cls, values, total, delta_for(delta, problem.n), problem.n, most)
@@ -378,10 +378,9 @@ def recommend(
 
 
 def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
-    """Return start points (chains, d), given as such or as one (d,); raise DpmcError for wrong ones."""
-    if np.ndim(start) <= 1:
-        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
-    points = array(start, (chains, dimension), "start")
+    """Return start points (chains, d), or (1, d) of one (d,) for all; raise DpmcError for wrong ones."""
+    single = np.ndim(start) <= 1
+    points = array(start, (dimension,) if single else (chains, dimension), "start").reshape(-1, dimension)
     if has_diverged(points).any():
         raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
     return points
