@@ -374,7 +374,6 @@ ACCEPTED = {
     ("data_ledger/about/hyperparameters/proposal_sd", "1"),
     ("data_ledger/about/iterations", None),  # as it was
     ("data_ledger/about/method", "1"),  # a label
-    ("data_ledger/about/model", "1"),
     ("model", "1"),
     ("ledger/accountant/version", "1"),  # as it was
     *((f"ledger/{part}/0/sensitivity", None) for part in ("reserved", "performed", "forfeited")),  # as it was

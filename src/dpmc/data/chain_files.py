@@ -165,7 +165,7 @@ def as_tree(run: Run) -> "xarray.DataTree":
     from dpmc.data import release_files  # loads accountants, which few commands need
 
     tree = release_files.read(run, lab=True)
-    if tree.attrs.get("mode") != "release":
+    if release_files.mode_of(tree) != "release":
         read_chain(run)
     elif problems := release_files.check(tree):
         raise DpmcError(f"{run}: {problems[0]}")

@@ -126,9 +126,13 @@ def without_rows(
     """Return the problem of private rows of this shape (n, columns), with zeros in their place.
 
     For a release: whatever is read of it is public. `source` says which columns of which table were read.
-    Raises DpmcError if a row of the model has other columns.
+    Raises DpmcError if a row of the model has other columns, or if a release cannot describe the model.
     """
+    from dpmc.data import release_files  # loads accountants, which few commands need
+
     definition = definition or models.definition(model_id)
+    text = getattr(definition.model, "description", None)
+    release_files.known_model(text if release_files.is_description(text) else None, model_id)
     problem = _problem(label, model_id, "release", definition, np.zeros(shape), starts)
     problem.check("release", rows_are_zeros=True)
     problem.source = source

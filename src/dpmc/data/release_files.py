@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc import models
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
 from dpmc.common.streams import canonical_epsilon
@@ -84,7 +85,8 @@ def _epsilon(value: object) -> None:
 
 def _description(value: object) -> None:
     if not is_description(value):
-        raise ValueError(f"must be a call with plain values, of at most {LONGEST_DESCRIPTION} characters")
+        rule = f"as Python writes it, of at most {LONGEST_DESCRIPTION} characters"
+        raise ValueError(f"must be a call with plain values, {rule}")
 
 
 def is_description(value: object) -> bool:
@@ -92,10 +94,12 @@ def is_description(value: object) -> bool:
     if not isinstance(value, str) or not (len(value) <= LONGEST_DESCRIPTION and value.isprintable()):
         return False
     try:
-        _call(value)
+        name, arguments, named = _call(value)
+        parts = [*map(repr, arguments), *(f"{key}={argument!r}" for key, argument in named.items())]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # as of nested brackets
         return False
-    return True
+    # Its one text: nothing hides in a comment, in blanks, or in the spelling of a number.
+    return f"{name}({', '.join(parts)})" == value
 
 
 def _call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -103,6 +107,8 @@ def _call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise ValueError("must be a call")
+    if any(isinstance(node, ast.Set) for node in ast.walk(call)):
+        raise ValueError("must have no sets, whose order is that of a process")
     named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     return call.func.id, [ast.literal_eval(argument) for argument in call.args], named
 
@@ -142,8 +148,9 @@ def _mapping(value: object) -> None:
 
 NAME = _text(r"[\w.<>:-]+", f"a name of at most {LONGEST_NAME} letters, digits and . _ < > : -")
 LABEL = _text("[a-z0-9][a-z0-9.-]*", f"a name of at most {LONGEST_NAME} small letters, digits and . -")
-VERSION = _text(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?", "a version", 40)
-OPENDP = _text(f"{re.escape(EXACT)}[0-9.]*", f"{EXACT}*, whose noise is exact", 40)
+PART = "(0|[1-9][0-9]?)"  #: of a version
+VERSION = _text(rf"{PART}\.{PART}\.{PART}((a|b|rc){PART})?", "a version of dpmc, of short numbers")
+OPENDP = _text(f"{re.escape(EXACT)}{PART}", f"{EXACT}*, whose noise is exact")
 ACCOUNTANT = _text("|".join(ACCOUNTANTS), "an accountant of dpmc")
 #: Facts of a run that attributes of the root repeat.
 REPEATED: Checks = {
@@ -224,7 +231,7 @@ OPTIONAL = {"description", "diverging", *TOTALS, *LIBRARY}
 
 def check(tree: "xarray.DataTree") -> list[str]:
     """Return what keeps a tree from being a release, one text each; [] if nothing does."""
-    if tree.attrs.get("mode") == "lab":
+    if mode_of(tree) == "lab":
         return [LAB]
     groups = {group.path: group for group in tree.subtree}
     problems = [f"{_plain(path)}: group is not allowed" for path in groups if path not in ALLOWED]
@@ -233,6 +240,12 @@ def check(tree: "xarray.DataTree") -> list[str]:
         if path in ALLOWED:
             problems += [f"{path}: {text}" for text in _of_group(group, *ALLOWED[path])]
     return problems or _inconsistent(tree)
+
+
+def mode_of(tree: "xarray.DataTree") -> str:
+    """Return the attribute `mode` of a tree; "" if it is missing or no text."""
+    mode = tree.attrs.get("mode")
+    return mode if isinstance(mode, str) else ""
 
 
 def _plain(path: str) -> str:
@@ -301,16 +314,15 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         groups["posterior"]["parameter"].dtype.kind == "i" and labels[0] != [*range(d)]
     ):
         problems.append("/posterior: parameter: labels must be names, or 0, 1, …, as in /constant_data")
-    accepted = groups["sample_stats"]["acceptance_rate"].values * thin
-    if (
-        not (np.abs(accepted - accepted.round()) < 1e-6).all()
-        or not ((accepted >= 0) & (accepted <= thin)).all()
-    ):
+    rates = groups["sample_stats"]["acceptance_rate"].values
+    accepted = (rates * thin).round() + 0.0  # no −0.0
+    # By their bits, since low digits could say more.
+    if not ((accepted >= 0) & (accepted <= thin)).all() or (accepted / thin).tobytes() != rates.tobytes():
         problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
     diverging = groups["sample_stats"].get("diverging", groups["sample_stats"]["acceptance_rate"] > 1.0)
     # In the iterations of a draw, and in those after the last one.
     least_most = {
-        "accepted_total": (accepted.round().sum(axis=1), 1),
+        "accepted_total": (accepted.sum(axis=1), 1),
         "diverging_total": (diverging.values.sum(axis=1), thin),
     }
     for name, (least, most) in least_most.items():
@@ -342,24 +354,43 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     ]
     if different:
         problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
-    problems += _of_model(own.get("description"), entry["about"]["model"], labels[0])
-    return problems or [f"/: {text}" for text in release_books.problems(own, entry)]
+    try:
+        model = known_model(own.get("description"), entry["about"]["model"])
+    except DpmcError as error:
+        return [*problems, f"/: {error}"]
+    if model is not None and labels[0] != [*(getattr(model, "parameters", ()) or range(model.dimension))]:
+        problems.append("/posterior: parameter: are not the parameters of the model")
+    summaries = getattr(model, "summary_count", None)
+    return problems or [f"/: {text}" for text in release_books.problems(own, entry, summaries)]
 
 
-def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str]:
-    """Return problems of the description of a regression of dpmc, which is made again from it."""
+def known_model(description: str | None, name: str) -> Any:
+    """Return the model of a release if it is known: of the catalogue, or a regression of dpmc; else None.
+
+    A regression is made again from its description. Raises DpmcError for a name that is neither in the
+    catalogue nor `module:Class`, and for a description that is missing, wrong or none of such a model.
+    """
     known = (regression.LinearRegression, regression.LogisticRegression, regression.PoissonRegression)
     cls = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in known}.get(name)
-    if cls is None or description is None:
-        return []
+    if cls is None and ":" in name:
+        return None
+    if cls is None:
+        if description is not None:
+            raise DpmcError(f"description: {shown(description)}: a model of the catalogue has none")
+        return models.definition(name).model
+    if description is None:
+        rule = f"must be the call that makes it, of at most {LONGEST_DESCRIPTION} characters"
+        raise DpmcError(f"description: of a {cls.__name__} {rule}")
     called, arguments, named = _call(description)
     try:
         model = cls(*arguments, **named)
     except Exception as error:  # the arguments may be anything
-        return [f"/: description: {shown(description)}: makes no {cls.__name__} ({error})"]
+        raise DpmcError(
+            f"description: {shown(description)}: makes no {cls.__name__} ({error})"
+        ) from None
     if called != cls.__name__ or repr(model) != description:
-        return [f"/: description: {shown(description)}: is not what a {cls.__name__} writes"]
-    return [] if [*model.parameters] == labels else ["/: description: has other parameters than posterior"]
+        raise DpmcError(f"description: {shown(description)}: is not what a {cls.__name__} writes")
+    return model
 
 
 def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
@@ -391,11 +422,18 @@ def write(path: Path, tree: "xarray.DataTree") -> None:
 
 
 def _write(path: Path, tree: "xarray.DataTree") -> None:
-    nothing = {
-        group.path: {name: {"_FillValue": None} for name in group.to_dataset(inherit=False).variables}
-        for group in tree.subtree
-    }
-    write_netcdf(path, tree, nothing)
+    """Write the groups of a release with variables and attributes in one order, which says nothing."""
+    import xarray
+
+    groups, nothing = {}, {}
+    for path_of in ALLOWED:
+        group = tree[path_of].to_dataset(inherit=False)
+        names = sorted(map(str, group.variables))
+        groups[path_of] = xarray.Dataset(
+            {name: group.variables[name] for name in names}, attrs=dict(sorted(group.attrs.items()))
+        )
+        nothing[path_of] = {name: {"_FillValue": None} for name in names}
+    write_netcdf(path, xarray.DataTree.from_dict(groups), nothing)
 
 
 def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
@@ -405,7 +443,7 @@ def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
     a file of the lab may have them, since its arrays are compressed.
     """
     with reading(path) as file:
-        is_lab = file.attrs.get("mode") == "lab"
+        is_lab = mode_of(file) == "lab"
         arrays = [
             variable
             for group in file.subtree
@@ -474,8 +512,8 @@ def entry_of(path: str | Path) -> dict[str, Any]:
     """
     tree = read(path)
     attrs = tree.attrs
-    if attrs.get("mode") != "release":
-        raise DpmcError(f"{path}: {LAB if attrs.get('mode') == 'lab' else 'is not a release'}")
+    if mode_of(tree) != "release":
+        raise DpmcError(f"{path}: {LAB if mode_of(tree) == 'lab' else 'is not a release'}")
     if problems := check(tree):
         raise DpmcError(f"{path}: {problems[0]}")
     return _object(attrs["data_ledger"])

@@ -124,10 +124,15 @@ class DataLedger:
 
         `about` has public facts of the run, as for JSON. Other processes wait. Logs a warning if delta is
         left for fewer than `SOON` such runs, and for fewer than epsilon. Raises BudgetExceeded, and writes
-        nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or written, is
-        broken, or is not a continuation of what was opened.
+        nothing, if the totals would be exceeded. Raises DpmcError if `about` is nothing for JSON, and if the
+        file cannot be locked or written, is broken, or is not a continuation of what was opened.
         """
-        asked, facts = Budget(epsilon, delta), json.loads(json.dumps(about, allow_nan=False))
+        asked = Budget(epsilon, delta)
+        try:
+            facts = json.loads(json.dumps(about, allow_nan=False))
+            _line(facts)  # whose keys can be sorted
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DpmcError(f"about: {shown(about)}: must be facts as JSON has them ({error})") from None
         with _opened(self.path, "r+b") as file:
             _lock(file, self.path)
             content = _read(self.path, file)
