@@ -119,7 +119,7 @@ def release(
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     values = plain_hyperparameters(hyperparameters, algorithm)
     place = None if output is None else given_path(output, "output")
-    opened = DataLedger.open(given_path(ledger, "ledger"))
+    opened = DataLedger.open(ledger)
     label, name, definition = named_model(model)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
     if isinstance(data, str) and datasets.is_public(data):

@@ -120,6 +120,13 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_regression_that_a_release_cannot_describe_spends_nothing(make: Any, ledger: DataLedger) -> None:
+    model = dpmc.LinearRegression("y", [], levels={"r": [f"level {i:0100d}" for i in range(200)]})
+    with pytest.raises(dpmc.DpmcError, match="description: of a LinearRegression must be the call"):
+        make(np.zeros((60, 2)), model, hyperparameters={"tau": 2.0, "clip": 1.0, "proposal_sd": 0.1})
+    assert DataLedger.open(ledger.path).entries == []
+
+
 def test_an_entry_that_could_not_be_confirmed_is_found_again(
     make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,9 +423,17 @@ def test_an_output_that_cannot_be_written_spends_nothing(
     make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    for name in ("x" * 300 + ".nc", "file/release.nc"):
+    for name in ("x" * 300 + ".nc", "file/release.nc", os.fsdecode(b"\xe9.nc"), os.fsdecode(b"\xe9/a.nc")):
         with pytest.raises(dpmc.DpmcError, match="cannot be written"):
             make(output=tmp_path / name)
+    (tmp_path / os.fsdecode(b"\xe9")).rmdir()
+    for odd in ("", ".", "/", "a\0b.nc", 5, b"a.nc", ["a.nc"]):
+        for key in ("output", "ledger", *(("hyperparameters",) if isinstance(odd, str) else ())):
+            with pytest.raises(dpmc.DpmcError, match=f"^{key}: .* must be the path of a file$"):
+                make(**{key: odd})
+    for key in ("ledger", "hyperparameters"):
+        with pytest.raises(dpmc.DpmcError, match="x: cannot be read"):
+            make(**{key: "x" * 300})
     assert DataLedger.open(ledger.path).entries == []
     monkeypatch.setenv("HOME", str(tmp_path))
     make(output="~/release.nc", ledger=f"~/{ledger.path.name}")

@@ -25,6 +25,7 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of table
 LONGEST = 143  #: bytes of a name that usual file systems take; most take 255
 DIGITS = 16  #: of the digest in a shortened name
 LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
+NO_UTF8 = "cannot be written as NetCDF: its path must be UTF-8"
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
 
 
@@ -104,22 +105,28 @@ def _remove_stale(path: Path) -> None:
 def given_path(value: object, where: str) -> Path:
     """Return the path of a file that a user named, ~ expanded; raise DpmcError if it names none."""
     try:
-        path = Path(value).expanduser()  # type: ignore[arg-type]
-        if path.name and "\0" not in str(path) and str(path).encode():
+        path = Path(os.path.expanduser(value))  # type: ignore[call-overload]
+        if path.name and "\0" not in str(path):
             return path
-    except (TypeError, ValueError, RuntimeError):  # no path, no UTF-8, no such user
+    except TypeError:
         pass
-    raise DpmcError(f"{where}: {shown(value)} must be the path of a file, in UTF-8")
+    raise DpmcError(f"{where}: {shown(value)} must be the path of a file")
 
 
 def require_writable(path: Path) -> None:
-    """Create a file that does not exist, and remove it; raise DpmcError if that fails."""
+    """Create a file that does not exist, and remove it; raise DpmcError if that fails.
+
+    Also for a name that the NetCDF library does not take, since it is not UTF-8.
+    """
     try:
+        str(path).encode()
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "xb"):
             path.unlink()
     except OSError as error:
         raise unwritten(path, error) from None
+    except UnicodeEncodeError:
+        raise DpmcError(f"{path}: {NO_UTF8}") from None
 
 
 def unwritten(path: Path, error: OSError) -> DpmcError:
@@ -134,6 +141,8 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
             content.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
         except RuntimeError as error:  # of the NetCDF library, which has no word for a full disk
             raise DpmcError(f"{path}: cannot be written ({error}); is the disk full?") from error
+        except UnicodeEncodeError:
+            raise DpmcError(f"{path}: {NO_UTF8}") from None
 
 
 def lock(file: IO[Any], waiting: str) -> None:
@@ -208,9 +217,9 @@ def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
     """
     import xarray
 
-    if not Path(path).is_file():
-        raise DpmcError(f"{path}: no such file")
     try:
+        if not Path(path).is_file():
+            raise DpmcError(f"{path}: no such file")
         _require_short_texts(path)
         with xarray.open_datatree(
             path, engine="netcdf4", decode_cf=False, create_default_indexes=False

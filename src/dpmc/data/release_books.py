@@ -189,7 +189,7 @@ def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -
 def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
     """Return a problem of counts, by the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
-    if asked not in (None, done):
+    if asked not in (None, done) or (asked is None and not run.each):  # a sum alone needs a number
         return f"entry in data_ledger: does not fit {done} iterations"
     once, each = counts(run.once), counts(run.each)
     right = books.performed == _sum(once, 1, each, done) and books.forfeited == _sum(once, 0, each, spare)

@@ -360,6 +360,8 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         return [*problems, f"/: {error}"]
     if model is not None and labels[0] != [*(getattr(model, "parameters", ()) or range(model.dimension))]:
         problems.append("/posterior: parameter: are not the parameters of the model")
+    if len(getattr(model, "columns", ())) not in (0, entry["about"]["columns"]):
+        problems.append("/: description: has other columns than the entry in data_ledger")
     summaries = getattr(model, "summary_count", None)
     return problems or [f"/: {text}" for text in release_books.problems(own, entry, summaries)]
 
