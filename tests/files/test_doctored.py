@@ -243,7 +243,10 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         attribute(description="Own(1.50)"),
         "attribute description",
     ),
-    "description with a text as it is not written": (attribute(description="Own(u'a')"), "attribute description"),
+    "description with a text as it is not written": (
+        attribute(description="Own(u'a')"),
+        "attribute description",
+    ),
     "description with two texts in one": (attribute(description="Own('a' 'b')"), "attribute description"),
     "description with an argument twice": (attribute(description="Own(a=1, a=2)"), "attribute description"),
     "description with a key twice": (attribute(description="Own({1: 2, 1: 3})"), "attribute description"),
@@ -354,8 +357,8 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         "epsilon_spent must be",
     ),
     "price of delta with another last bit": (low_digit("prices", 0, "delta"), "prices: delta: "),
-    "price of epsilon that is not 0": (low_digit("prices", 0, "epsilon", towards=1.0), "prices: epsilon: 5e-324"),
-    "scale of a price with another last bit": (low_digit("prices", 0, "least_scale"), "prices: least_scale: "),
+    "price of epsilon that is not 0": (low_digit("prices", 0, "epsilon", towards=1.0), "epsilon: 5e-324"),
+    "scale of a price with another last bit": (low_digit("prices", 0, "least_scale"), "least_scale: "),
     "epsilon spent true": (in_ledger(lambda own: own.update(epsilon_spent=True)), "epsilon_spent must be"),
 }  # fmt: skip
 
@@ -390,7 +393,7 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
         {"y": (1.5, 2)}, {"a": (0, 2.0)}, levels={"r": ["n", "s"]}, fills={"a": 3}, prior_sd=[1, 2, 3]
     )
     other = copy.deepcopy(tree)
-    both(fact(**REGRESSION, columns=3), attribute(description=repr(model)), labelled(*model.parameters))(other)
+    linear(repr(model), *model.parameters, columns=3)(other)
     assert release_files.check(other) == []
     assert release_files.SCHEMA == chain_files.SCHEMA
 

@@ -293,7 +293,9 @@ def test_another_order_is_found(path: Path, tree: xarray.DataTree, of: str) -> N
             content = dict(reversed(content.items()))
         attrs = dict(reversed(group.attrs.items())) if of == "attributes" else group.attrs
         groups[name] = xarray.Dataset(content, attrs=attrs)
-    encoding = {name: {key: {"_FillValue": None} for key in group.variables} for name, group in groups.items()}
+    encoding = {
+        name: {key: {"_FillValue": None} for key in group.variables} for name, group in groups.items()
+    }
     write_netcdf(path, xarray.DataTree.from_dict(groups), encoding)
     assert release_files.check(release_files.read(path)) == []
     assert "may be hidden" in problems(path)[0]

@@ -25,7 +25,7 @@ from dpmc.models.fingerprint import public_values
 from dpmc.models.own import given_model
 from dpmc.privacy import data_ledger
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.ledger import BudgetExceeded
+from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.sampling import release as releases
 from dpmc.sampling.release import SPARE
@@ -118,6 +118,17 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
     with pytest.raises(BudgetExceeded, match="left of the data set"):
         make(ledger=small.path, output=tmp_path / "small.nc")
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_noise_that_follows_from_the_budget_has_no_digits_to_hide_in(make: Any) -> None:
+    tree = make(algorithm="noisy-statistics", hyperparameters={"clip": 2.0})
+    for factor, found in ((1.0, False), (1.0 + 1e-13, False), (1.0 + 1e-9, True)):
+        own = json.loads(tree.attrs["ledger"])
+        for event in (*own["reserved"], *own["performed"]):
+            event["noise_multiplier"] *= factor
+        other = tree.copy()
+        other.attrs = {**tree.attrs, "ledger": json.dumps(ReleaseLedger.from_json(own).to_json())}
+        assert bool(release_files.check(other)) == found
 
 
 def test_a_regression_that_a_release_cannot_describe_spends_nothing(make: Any, ledger: DataLedger) -> None:

@@ -129,7 +129,9 @@ def test_masks_of_columns_are_read_as_those_of_arrays() -> None:
     column = np.ma.masked_array([1.0, 999999.0, 3.0], [False, True, False])
     wanted = [[1, 4], [np.nan, 5], [3, 6]]
     np.testing.assert_array_equal(read_release_rows({"x": column, "y": [4, 5, 6]}, ["x", "y"]), wanted)
-    np.testing.assert_array_equal(read_release_rows({"x": column}, ["x"], Coding({}, {"x": 7})), [[1], [7], [3]])
+    np.testing.assert_array_equal(
+        read_release_rows({"x": column}, ["x"], Coding({}, {"x": 7})), [[1], [7], [3]]
+    )
     words = np.ma.masked_array(["low", "high", "low"], [True, False, False])
     found = read_release_rows({"x": words}, ["x"], Coding({"x": ("low", "high")}))
     np.testing.assert_array_equal(found, [[np.nan], [1], [0]])

@@ -86,7 +86,7 @@ def not_above_text(number: float) -> float:
 
 
 def rounded_up(number: float, digits: int) -> float:
-    """Return the least decimal number of so many significant digits that is not below `number`, as a double."""
+    """Return a number rounded up to so many significant digits, as the nearest double."""
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(number))
 
 

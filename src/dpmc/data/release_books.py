@@ -23,7 +23,7 @@ from dpmc.privacy.lattice import SUM, Price, noisy, numbers_in, price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunReleases
 
-CLOSE = 1e-11  #: relative difference up to which noise that two machines computed is equal
+CLOSE = 1e-12  #: relative difference up to which noise that two machines computed is equal
 RESOLUTION = 2e-9  #: relative difference of ε by two machines, more than that of accountants' searches
 EXACT_TO = 2**53  #: whole numbers up to this are doubles
 LARGEST_BATCH = 10**7  #: rows for which `rdp` is computed again in seconds and little memory

@@ -387,9 +387,7 @@ def known_model(description: str | None, name: str) -> Any:
     try:
         model = cls(*arguments, **named)
     except Exception as error:  # the arguments may be anything
-        raise DpmcError(
-            f"description: {shown(description)}: makes no {cls.__name__} ({error})"
-        ) from None
+        raise DpmcError(f"description: {shown(description)}: makes no {cls.__name__} ({error})") from None
     if called != cls.__name__ or repr(model) != description:
         raise DpmcError(f"description: {shown(description)}: is not what a {cls.__name__} writes")
     return model
@@ -428,13 +426,10 @@ def _write(path: Path, tree: "xarray.DataTree") -> None:
     import xarray
 
     groups, nothing = {}, {}
-    for path_of in ALLOWED:
-        group = tree[path_of].to_dataset(inherit=False)
-        names = sorted(map(str, group.variables))
-        groups[path_of] = xarray.Dataset(
-            {name: group.variables[name] for name in names}, attrs=dict(sorted(group.attrs.items()))
-        )
-        nothing[path_of] = {name: {"_FillValue": None} for name in names}
+    for name, group in sorted((group.path, group.to_dataset(inherit=False)) for group in tree.subtree):
+        content, attrs = dict(sorted(group.variables.items())), dict(sorted(group.attrs.items()))
+        groups[name] = xarray.Dataset(content, attrs=attrs)
+        nothing[name] = {variable: {"_FillValue": None} for variable in content}
     write_netcdf(path, xarray.DataTree.from_dict(groups), nothing)
 
 

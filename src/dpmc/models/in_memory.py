@@ -180,7 +180,7 @@ def _of_list(source: Sequence[Any], width: int | None, where: str) -> np.ndarray
 
     NumPy would choose one type for all entries, so that one row would decide how the others are read. So it
     would if the width were taken from the rows. The entries of a row that has another length or cannot be
-    read are no numbers. Without a width that of the first row is taken, and DpmcError is raised for such rows.
+    read are no numbers. Without a width that of the first row is taken, and such rows raise DpmcError.
     """
     rows = [_entries(row) for row in entries_of(source)]
     k = width if width is not None else len(rows[0] or ()) if rows else 0

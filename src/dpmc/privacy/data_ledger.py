@@ -322,8 +322,8 @@ def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
     """Open the file of a ledger; raise DpmcError if it is none or cannot be opened."""
     try:
         if not path.is_file():  # a pipe would wait for ever
-            what = "is not a regular file" if path.exists() else "no such ledger; dpmc ledger init creates one"
-            raise DpmcError(f"{path}: {what}")
+            absent = "no such ledger; dpmc ledger init creates one"
+            raise DpmcError(f"{path}: {'is not a regular file' if path.exists() else absent}")
         with open(path, mode, buffering=0) as file:
             yield file
     except OSError as error:

@@ -115,9 +115,10 @@ def price_of(
 ) -> Price:
     """Return the price of these releases, all of a run, at its budget (ε, δ).
 
-    `summaries` is the number of a row's summaries, which sums have. ε and δ are rounded up, and the scale down,
-    to digits on which all machines agree: a release has them, and no digit is free. More noise has no larger price: the
-    scales are those that `units` guarantees. Raises DpmcError if more than half of ε or δ would be spent.
+    `summaries` is the number of a row's summaries, which sums have. More noise has no larger price: the
+    scales are those that `units` guarantees. ε and δ are rounded up, and the scale down, to fewer digits than
+    libraries of mathematics differ in: a release has them, and no digit says anything else. Raises DpmcError
+    if more than half of ε or δ would be spent.
     """
     parts = []
     for event in noisy(events):

@@ -18,8 +18,7 @@ from dpmc.privacy.accountants import Accountant, checked_delta, checked_epsilon
 from dpmc.privacy.accountants.persons import OfPersons, for_persons
 from dpmc.privacy.events import NEIGHBOURS, Release, counts, from_counts, from_json, to_json, total_mu
 
-
-SPENT_DIGITS = 6  #: of ε spent in a release: those on which all machines agree
+SPENT_DIGITS = 6  #: of ε spent in a release: fewer than those in which machines differ
 
 
 class BudgetExceeded(DpmcError):
@@ -269,7 +268,7 @@ class ReleaseLedger(Ledger):
     prices: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self, with_spent: bool = True) -> dict[str, Any]:
-        """Return the ledger with its prices; ε spent is rounded up to `SPENT_DIGITS`, so that none is free."""
+        """Return the ledger with its prices, and ε spent rounded up: its low digits could say more."""
         own = super().to_json(with_spent)
         if isinstance(own["epsilon_spent"], float):
             own["epsilon_spent"] = self.rounded(own["epsilon_spent"])
