@@ -24,7 +24,7 @@ from dpmc.data import release_books
 from dpmc.models import regression
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.privacy.data_ledger import require_entry
-from dpmc.privacy.secure_noise import EXACT
+from dpmc.privacy.secure_noise import EXACT, VERSIONS
 
 if TYPE_CHECKING:
     import xarray
@@ -150,7 +150,7 @@ NAME = _text(r"[\w.<>:-]+", f"a name of at most {LONGEST_NAME} letters, digits a
 LABEL = _text("[a-z0-9][a-z0-9.-]*", f"a name of at most {LONGEST_NAME} small letters, digits and . -")
 PART = "(0|[1-9][0-9]?)"  #: of a version
 VERSION = _text(rf"{PART}\.{PART}\.{PART}((a|b|rc){PART})?", "a version of dpmc, of short numbers")
-OPENDP = _text(f"{re.escape(EXACT)}{PART}", f"{EXACT}*, whose noise is exact")
+OPENDP = _text(VERSIONS, f"{EXACT}*, whose noise is exact")
 ACCOUNTANT = _text("|".join(ACCOUNTANTS), "an accountant of dpmc")
 #: Facts of a run that attributes of the root repeat.
 REPEATED: Checks = {
