@@ -16,6 +16,7 @@ from dpmc.algorithms.hyperparameters import calibrated, hyperparameters_in, miss
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common import logs
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import given_path
 from dpmc.common.progress import reporter
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
@@ -313,7 +314,7 @@ def tune(
     task = search.task_of_cell(cell, given, kept)
     report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "trials.csv" if table is None else Path(table)
+        file = Path(folder) / "trials.csv" if table is None else given_path(table, "table")
         result = search.search(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
@@ -435,7 +436,9 @@ def plain_hyperparameters(given: Hyperparameters, algorithm: str = "") -> dict[s
 
     if isinstance(given, tuple):  # a Recommendation, whose module is slow to import
         given = given.hyperparameters_of(algorithm or given.method)
-    content = read_yaml(Path(given)) if isinstance(given, str | Path) else {} if given is None else given
+    content = {} if given is None else given
+    if isinstance(given, str | Path):
+        content = read_yaml(given_path(given, "hyperparameters"))
     values = {}
     for key, value in hyperparameters_in(content, "hyperparameters").items():
         plain = value.tolist() if hasattr(value, "tolist") else value  # a number or an array of NumPy
