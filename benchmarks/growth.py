@@ -91,11 +91,11 @@ def draw(times: pd.Series) -> Figure:
         for kind, look in STYLES.items():
             axes.plot(sizes_of(name), times[kind][sizes], **style.STYLES[look].line2d)
         axes.set_xlabel(name)
-        layout.logarithmic(axes, "x")
-        layout.logarithmic(axes, "y")
+        layout.set_logarithmic(axes, "x")
+        layout.set_logarithmic(axes, "y")
         axes.grid(True)
     panels[0].set_ylabel("µs per sum and chain")
-    layout.legend(figure, {kind: style.STYLES[look].line2d for kind, look in STYLES.items()})
+    layout.add_legend(figure, {kind: style.STYLES[look].line2d for kind, look in STYLES.items()})
     return figure
 
 

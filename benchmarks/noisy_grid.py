@@ -71,7 +71,7 @@ def noisy_sum(
 ) -> np.ndarray:
     """Return the sum (k,) that the mechanism releases."""
     noise = LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, model.dimension)), [generator])
-    private = PrivateData(evaluators.build(model, rows), 1.0, noise, np.zeros((1, 1, 0), np.uint64))
+    private = PrivateData(evaluators.evaluator_of(model, rows), 1.0, noise, np.zeros((1, 1, 0), np.uint64))
     return private.noisy_sum(np.zeros(model.summary_count), algorithm.clip, algorithm.noise_multiplier)[0]
 
 

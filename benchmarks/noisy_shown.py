@@ -91,7 +91,7 @@ def draw(rows: pd.DataFrame) -> Figure:
     entries: layout.Entries = {f"ε = {epsilon:g}": {"color": colour} for epsilon, colour in COLOURS.items()}
     entries["noisy statistics"] = {"color": style.GREY, **LOOKS["noisy-statistics"]}
     entries["best chain"] = {"color": style.GREY, **LOOKS["chain"]}
-    layout.legend(figure, entries, 5)
+    layout.add_legend(figure, entries, 5)
     return figure
 
 
@@ -105,11 +105,11 @@ def panel(axes: Axes, rows: pd.DataFrame, value: str) -> None:
             look = {**LOOKS[method], "color": COLOURS[epsilon], "elinewidth": 0.7}
             axes.errorbar(x, scale * cells[value], bars, **look)
     axes.set_xlim(700, 95_000)
-    layout.logarithmic(axes, "x")
+    layout.set_logarithmic(axes, "x")
     axes.set_xticks(N, [f"{n:,}" for n in N])
     axes.set_xticks([], minor=True)
     wanted = 90.0 if value == "coverage" else 1.0
     axes.axhline(wanted, color=style.GREY, linewidth=0.8, linestyle=style.DASHED, zorder=0)
     if value == "error":
-        layout.logarithmic(axes, "y")
+        layout.set_logarithmic(axes, "y")
     axes.grid(True, axis="y")

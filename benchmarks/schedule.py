@@ -18,7 +18,7 @@ from pipeline import LAST
 
 from dpmc import models
 from dpmc.reports import plots
-from dpmc.reports.tables import TABLES
+from dpmc.reports.tables import LAYOUTS
 from dpmc.studies import Study, load_study
 
 START = 1.2  # CPU seconds of a `dpmc sample` that samples next to nothing
@@ -72,7 +72,7 @@ def jobs_of(study: Study, folder: Path, size: str) -> list[Job]:
         elif kind == "evaluation" and names[1:] == ["chains"]:
             found.append((10000, cpu, f"evaluate {names[0]}", {f"sample {names[0]}"}))
         elif kind == "figures" and names[0] in study.figures:
-            shown = [] if names[0] in TABLES else plots.reads(names[0], study)[0]
+            shown = [] if names[0] in LAYOUTS else plots.reads(names[0], study)[0]
             found.append((0, cpu, "figure", {f"evaluate {model}" for model in shown}))
         else:
             found.append((0, cpu, "other", set()))

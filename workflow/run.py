@@ -63,12 +63,14 @@ def main() -> NoReturn:
     if options.config:
         command += ["--config", *options.config]
 
-    # One source may fail and another be there. A failure leaves a marker, which `missing` reads.
+    # One source may fail and another be there. A failure leaves a marker, which `why_unavailable` reads.
     if wanted := images_to_fetch(studies):
         run_to_end([*command, "--keep-going", "--", *wanted], lock, named)
     status = run_to_end([*command, "--", *targets], lock, named)
     specs = [(study.name, spec) for study in studies for spec in study.models.values()]
-    left_out = [f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.missing(spec.data))]
+    left_out = [
+        f"{name}: {spec.label}: {why}" for name, spec in specs if (why := images.why_missing(spec.data))
+    ]
     for line in left_out:
         print(f"dpmc: left out: {line}", file=sys.stderr)
     if status == 0 and not planned:
@@ -140,7 +142,7 @@ def images_to_fetch(studies: list[Study]) -> list[str]:
         Path(f"data/downloads/{pictures.source.name}.found")
         for study in studies
         for spec in study.models.values()
-        if (pictures := images.image_set(spec.data)) and images.missing(spec.data) is None
+        if (pictures := images.image_set(spec.data)) and images.why_missing(spec.data) is None
     }
     return sorted(str(mark) for mark in needed if not mark.exists())
 

@@ -24,11 +24,11 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
     for picture in sorted(gallery.glob("*.png")):
         if picture.stem == "lessons":  # no stamp: it shows searches, whose files contain run times
             continue
-        mark = stamp.read(picture)
+        mark = stamp.read_stamp(picture)
         try:
             if not mark:
                 yield f"{picture}: has no stamp"
-            elif mark != stamp.digest(inputs(study, picture.stem)):
+            elif mark != stamp.digest_of_files(inputs(study, picture.stem)):
                 yield f"{picture}: was drawn from other results"
         except DpmcError as error:
             yield f"{picture}: {error}"
@@ -49,7 +49,7 @@ def outdated(study: Study, gallery: Path) -> Iterator[str]:
 def inputs(study: Study, figure: str) -> list[Path]:
     """Return the files from which a figure is drawn."""
     metrics = plots.metric_files(study, plots.reads(figure, study)[0], RESULTS)
-    return plots.inputs(figure, study, metrics, RESULTS)
+    return plots.figure_files(figure, study, metrics, RESULTS)
 
 
 def main() -> int:

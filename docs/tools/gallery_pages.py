@@ -53,7 +53,7 @@ def sections(page: str, study: Study) -> list[str]:
     """Return what a page shows of a study; [] where its gallery has nothing for it."""
     folder = GALLERY / study.name
     if page == "figures":
-        return [line for name in study.figures if name not in tables.TABLES for line in figure(study, name)]
+        return [line for name in study.figures if name not in tables.LAYOUTS for line in figure(study, name)]
     name, how = ("claims", ":start-line: 2") if page == "claims" else ("models", ":heading-offset: 2")
     parts = [f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"]
     parts = parts if (folder / f"{name}.md").is_file() else []

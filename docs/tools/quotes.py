@@ -31,7 +31,7 @@ import pandas as pd
 
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import read_table as read_csv
-from dpmc.reports.tables.budgets import COLUMNS
+from dpmc.reports.tables.budgets import BUDGET_COLUMNS
 from dpmc.studies import load_study, pinned_hyperparameters, read_yaml
 
 #: name -> file, key columns, column of the number
@@ -85,7 +85,7 @@ def read_table(folder: Path, name: str) -> pd.DataFrame:
     if not path.is_file():
         raise Missing(f"{path} is not there")
     if name == "budgets":
-        return _by_cell(read_csv(path, COLUMNS, "a table of budgets"))
+        return _by_cell(read_csv(path, BUDGET_COLUMNS, "a table of budgets"))
     if path.suffix == ".csv":
         return pd.read_csv(path, dtype=str, keep_default_na=False)
     content = read_yaml(path)

@@ -12,12 +12,12 @@ import numpy as np
 from dpmc import models
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms import hyperparameters as declared
-from dpmc.algorithms.hyperparameters import calibrated, hyperparameters_in, missing, read, searched
+from dpmc.algorithms.hyperparameters import calibrated, hyperparameters_in, not_given, read, searched
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common import logs
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import given_path
-from dpmc.common.progress import reporter
+from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
 from dpmc.common.values import checked as checked
@@ -153,11 +153,11 @@ def sample(
     )
     cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
-    (finished,) = loop.sample(cell, [seed], progress=reporter(name) if progress else None)
+    (finished,) = loop.sample(cell, [seed], progress=live_line(name) if progress else None)
     if progress:
         from dpmc.metrics import summary
 
-        logs.say(summary.lines([([finished], [])]))
+        logs.say(summary.summary_lines([([finished], [])]))
     return chain_files.tree(finished)
 
 
@@ -312,7 +312,7 @@ def tune(
         given |= kept
         made_algorithm(algorithm, given, problem.dimension)
     task = search.task_of_cell(cell, given, kept)
-    report = reporter(f"tune {problem.label} {algorithm}", "trials") if progress else None
+    report = live_line(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "trials.csv" if table is None else given_path(table, "table")
         result = search.search(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
@@ -451,7 +451,7 @@ def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> 
     cls = algorithm_class(name)
     # First, so that a misspelt one is not reported as a missing one.
     declared.checked(cls, values, "hyperparameters", dimension, partial=True)
-    if needed := missing(cls, values):
+    if needed := not_given(cls, values):
         how = f"tune(model, n, {name!r}, epsilon=...)"
         if cls.calibrates_run:  # nothing to search, since ε sets the noise
             how = "recommend(model, n, epsilon=...)"

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import dpmc
-from dpmc.evaluators import build
+from dpmc.evaluators import evaluator_of
 from dpmc.evaluators.generic import Evaluator
 
 AGE = {"age": (45.0, 15.0), "bmi": (28.0, 5.0)}
@@ -52,7 +52,7 @@ def test_gradients_are_those_of_the_density_and_of_the_prior(model: Any) -> None
 
 def test_the_fast_evaluator_agrees_with_the_plain_density(model: Any) -> None:
     rows = rows_of(model)
-    fast, plain = build(model, rows), Evaluator(model, rows)
+    fast, plain = evaluator_of(model, rows), Evaluator(model, rows)
     names = {"Linear": "affine", "Logistic": "softplus", "Poisson": "generic"}
     assert fast.name == names[type(model).__name__.removesuffix("Regression")]
     theta = np.stack([near(model, 0.3), near(model, 0.1)])
@@ -95,7 +95,7 @@ def test_predictors_are_standardised_by_public_numbers_and_shortened_to_the_norm
 
 def test_nothing_is_clipped_at_the_lossless_bound() -> None:
     model = MODELS["logistic"]()
-    evaluator = build(model, rows_of(model))
+    evaluator = evaluator_of(model, rows_of(model))
     theta, proposal = near(model, 0.3)[None], near(model, 3.0)[None]
     distance = np.sqrt(((proposal - theta) ** 2).sum(axis=1))
     assert evaluator.ratio_sums(theta, proposal, model.lossless_clip * distance)[1] == 0

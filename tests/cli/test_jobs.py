@@ -222,4 +222,4 @@ def test_waiting_files_of_other_settings_are_not_used(folder):
 def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
     """Several processes wait for the same chains: only one of them is inside at a time."""
     same: list[Any] = [SimpleNamespace(checkpoint=tmp_path / ".checkpoint-0.npz")]
-    assert most_inside(lambda: jobs.alone(same)) == 1 and not list(tmp_path.glob(".lock-*"))
+    assert most_inside(lambda: jobs.alone_with_jobs(same)) == 1 and not list(tmp_path.glob(".lock-*"))

@@ -171,7 +171,9 @@ def test_warnings_that_are_not_marked_private_do_not_depend_on_clip_counts(own, 
     evaluations = 2000 * chain.attrs["iterations"]
     for clipped in (0, evaluations // 2, evaluations):
         other = dataclasses.replace(chain, totals={**chain.totals, "ratio_clipped": np.array([clipped])})
-        lines = [line for line in summary.lines([([other], [])]) if line.startswith("dpmc: warning: ")]
+        lines = [
+            line for line in summary.summary_lines([([other], [])]) if line.startswith("dpmc: warning: ")
+        ]
         shown.append([line for line in lines if "(private)" not in line])
         assert (len(shown[-1]) < len(lines)) == (clipped > 0)
     assert shown[0] == shown[1] == shown[2] and bool(shown[0]) == bool(setting)
@@ -302,7 +304,7 @@ def test_a_release_is_summarised(folder, capsys, method, model, hyperparameters)
     rate = f"{tree.sample_stats.attrs['accepted_total'][0] / 12:.1%}"
     assert row.get("accepted") == (None if method == "dp-sgld" else rate)
     assert not any("clipped" in line for line in said)
-    assert said[-4:] == parameters.lines(dpmc.summary("release.nc", level=0.8))
+    assert said[-4:] == parameters.parameter_lines(dpmc.summary("release.nc", level=0.8))
 
 
 def test_releases_of_one_ledger_are_joined_and_others_are_not(folder, capsys, refused):
@@ -328,7 +330,7 @@ def test_a_parameter_that_never_moved_is_warned_of(own, capfd):
     moving = np.random.default_rng(1).normal(size=(2, *chain.draws.shape[1:]))
     moving[1] = moving[1, :1]
     both = dataclasses.replace(chain, draws=moving, attrs={**chain.attrs, "chains": 2})
-    assert any("1 of 2 chains" in line for line in summary.lines([([both], [])]))
+    assert any("1 of 2 chains" in line for line in summary.summary_lines([([both], [])]))
 
 
 def test_a_start_without_prior_is_refused_before_anything_is_spent(own, refused):

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def table(monkeypatch):
     """The table with few rows, so that tiny images are accepted as MNIST."""
-    content = copy.deepcopy(sources.table())
+    content = copy.deepcopy(sources.source_table())
     content["sets"]["mnist-79"] |= {"train": 240, "test": 60}
-    monkeypatch.setattr(sources, "table", lambda: content)
+    monkeypatch.setattr(sources, "source_table", lambda: content)
     return content
 
 
@@ -53,7 +53,7 @@ def expected(folder: Path, own: bool) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("own", [False, True])
 def test_rows_are_those_of_an_svd(mine, own):
-    train, test = images.build(images.image_set("mnist-79" + "-own" * own))
+    train, test = images.build_rows(images.image_set("mnist-79" + "-own" * own))
     x, labels = expected(mine, own)
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     assert train.shape == (240, 51) and test.shape == (60, 51)
@@ -62,12 +62,12 @@ def test_rows_are_those_of_an_svd(mine, own):
 
 
 def test_a_private_image_changes_no_other_row_unless_the_projection_is_private(mine):
-    before = {name: images.build(images.image_set(name))[0] for name in ("mnist-79", "mnist-79-own")}
+    before = {name: images.build_rows(images.image_set(name))[0] for name in ("mnist-79", "mnist-79-own")}
     files = {name: array.copy() for name, array in arrays(mine).items()}
     first = int(np.flatnonzero(files["train-labels-idx1-ubyte"] == 7)[0])
     files["train-images-idx3-ubyte"][first] = 255 - files["train-images-idx3-ubyte"][first]
     tiny.put(mine / "data/downloads/mnist", {name: idx.dump(array) for name, array in files.items()})
-    after = {name: images.build(images.image_set(name))[0] for name in before}
+    after = {name: images.build_rows(images.image_set(name))[0] for name in before}
     moved = {name: np.flatnonzero((before[name] != after[name]).any(axis=1)) for name in before}
     assert len(moved["mnist-79"]) == 1
     assert len(moved["mnist-79-own"]) == 240
@@ -84,7 +84,7 @@ def test_the_order_of_the_public_pictures_changes_no_bit(mine):
 
 
 def test_tuning_pictures_are_of_other_classes_and_in_the_same_projection(mine):
-    train, _ = images.build(images.image_set("mnist-79-tuning"))
+    train, _ = images.build_rows(images.image_set("mnist-79-tuning"))
     labels = arrays(mine)["train-labels-idx1-ubyte"]
     np.testing.assert_array_equal(train[:, 0], labels[np.isin(labels, [3, 8])] == 8)
     assert datasets.tuning_set("mnist-79") == "mnist-79-tuning" and datasets.tuning_set("fresh-1") == "tuning"
@@ -93,7 +93,9 @@ def test_tuning_pictures_are_of_other_classes_and_in_the_same_projection(mine):
 def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_testing(mine, table):
     table["sources"]["mnist"]["files"] = dict.fromkeys(tiny.NAMES[:2])
     table["sets"]["mnist-79"] |= {"train": 200, "test": 40}
-    (train, test), (_, own) = (images.build(images.image_set(name)) for name in ("mnist-79", "mnist-79-own"))
+    (train, test), (_, own) = (
+        images.build_rows(images.image_set(name)) for name in ("mnist-79", "mnist-79-own")
+    )
     assert train.shape == (200, 51) and test.shape == (40, 51)
     assert len(np.unique(np.concatenate([train, test])[:, 1])) == 240
     assert 0.2 < test[:, 0].mean() < 0.8  # false alarm: 1e-4, hypergeometric with 40 of 240
@@ -151,6 +153,10 @@ def test_the_command_fetches_and_reports_missing_files(mine, capsys):
     said = capsys.readouterr().err
     assert said.startswith("dpmc: error: mnist: ") and said.count("\n") == 1
     assert "train-images-idx3-ubyte" in said and "docs/explanation/data.md" in said
-    assert images.missing("mnist-79") and images.missing("mnist-79-own") and not images.missing("fresh-0")
+    assert (
+        images.why_missing("mnist-79")
+        and images.why_missing("mnist-79-own")
+        and not images.why_missing("fresh-0")
+    )
     assert main(["fetch", "cifar"]) == 2
     assert "'cifar' is unknown" in capsys.readouterr().err

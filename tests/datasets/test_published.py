@@ -73,7 +73,7 @@ def banana_reference(rows, sigma2, a, tempering=1.0):
 
 
 def banana_rows(n, sigma2, theta, a):
-    generator = published.normals(threefry.key(published.BANANA_SEED))
+    generator = published.normals(threefry.key_of_seed(published.BANANA_SEED))
     return Banana(a, 0.0, 0.0, sigma2, 1000.0).simulate(generator, theta, n)
 
 
@@ -92,7 +92,7 @@ def spread(draws):
 
 @pytest.fixture(scope="module")
 def correlated_rows():
-    key = threefry.key(published.GAUSSIAN_SEED)
+    key = threefry.key_of_seed(published.GAUSSIAN_SEED)
     return threefry.multivariate_normal(key, TRUE_THETA, CORRELATED, 200000)
 
 

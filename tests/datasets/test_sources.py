@@ -60,7 +60,7 @@ def test_a_package_client_downloads_once(tmp_path, client):
     lines = sources.fetch(source(), tmp_path / "d")
     assert lines == "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in FILES.items())
     assert (client / "called").read_text() == "download tiny=1\n"
-    assert sources.contents(source(), tmp_path / "d") == FILES
+    assert sources.unpacked_files(source(), tmp_path / "d") == FILES
     assert sources.fetch(source(), tmp_path / "d") == lines
     assert (client / "called").read_text() == "download tiny=1\n"
     assert sorted(path.name for path in (tmp_path / "d/tiny").iterdir()) == sorted(f"{n}.gz" for n in FILES)
@@ -70,7 +70,7 @@ def test_an_archive_put_there_by_hand_needs_no_client(tmp_path, client):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/tiny_1_all.deb").write_bytes(PACKAGE)
     sources.fetch(source(), tmp_path / "d")
-    assert sources.contents(source(), tmp_path / "d") == FILES
+    assert sources.unpacked_files(source(), tmp_path / "d") == FILES
 
 
 @pytest.mark.parametrize(("ending", "dot"), [("", False), (".gz", True)])
@@ -78,17 +78,17 @@ def test_files_put_there_by_hand(tmp_path, client, ending, dot):
     names = {name.replace("-idx", ".idx") if dot else name: raw for name, raw in FILES.items()}
     tiny.put(tmp_path / "d/tiny", names, ending)
     sources.fetch(source(), tmp_path / "d")
-    assert sources.contents(source(), tmp_path / "d") == FILES
+    assert sources.unpacked_files(source(), tmp_path / "d") == FILES
 
 
 def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, client):
     root = tmp_path / "d"
-    assert sources.missing(source(), root) is None  # not asked for yet
+    assert sources.why_unavailable(source(), root) is None  # not asked for yet
     said = refused(source(), root)
     places = (f"{root}/tiny has no", f"no {root}/tiny_1_all.deb", "'get-tiny'")
     assert all(words in said for words in (*places, f"remove {root}/tiny.missing and run again"))
     assert (root / "tiny.missing").read_text().strip() in said
-    assert str(root / "tiny.missing") in str(sources.missing(source(), root))
+    assert str(root / "tiny.missing") in str(sources.why_unavailable(source(), root))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, c
 )
 def test_a_client_that_fails_is_reported(tmp_path, client, monkeypatch, script, words):
     if "sleep" in script:
-        monkeypatch.setattr(sources, "SECONDS", 0.3)
+        monkeypatch.setattr(sources, "CLIENT_SECONDS", 0.3)
     tiny.program(client, "get-tiny", script)
     assert words in refused(source(), tmp_path / "d")
 
@@ -120,22 +120,22 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_kept(tmp_path, client):
     said = refused(source(), tmp_path / "d")
     assert "t10k-labels-idx1-ubyte.gz: is not the file that is wanted" in said
     assert (tmp_path / "d/tiny/t10k-labels-idx1-ubyte.gz").exists()
-    assert sources.missing(source(), tmp_path / "d") is not None
+    assert sources.why_unavailable(source(), tmp_path / "d") is not None
 
 
 def test_a_failed_source_is_missing_until_its_files_exist_or_the_mark_is_removed(tmp_path, client):
     root = tmp_path / "d"
     refused(source(), root)
-    assert sources.missing(source(), root)
+    assert sources.why_unavailable(source(), root)
     (root / "tiny.missing").unlink()
-    assert sources.missing(source(), root) is None
+    assert sources.why_unavailable(source(), root) is None
     refused(source(), root)
     os.utime(root / "tiny.missing", (1e9, 1e9))  # as if it had failed long ago
     tiny.put(root / "tiny", {name: FILES[name] for name in list(FILES)[:3]})
-    assert sources.missing(source(), root)  # one file is not there yet
+    assert sources.why_unavailable(source(), root)  # one file is not there yet
     tiny.put(root / "tiny", FILES)
     os.utime(root / "tiny/t10k-labels-idx1-ubyte.gz", (5e8, 5e8))  # moved there with an old date
-    assert sources.missing(source(), root) is None
+    assert sources.why_unavailable(source(), root) is None
     sources.fetch(source(), root)
     assert not (root / "tiny.missing").exists()
 

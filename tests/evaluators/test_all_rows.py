@@ -19,7 +19,7 @@ AFFINE = [name for name in MODELS if hasattr(MODELS[name], "ratio_form")]
 @pytest.mark.parametrize("name", MODELS)
 def test_sums_are_those_of_the_models_formulas(name: str, n: int) -> None:
     asked = cases.problem(name, n)
-    evaluator = evaluators.build(asked.model, asked.rows)
+    evaluator = evaluators.evaluator_of(asked.model, asked.rows)
     for some in (4, 9):  # four moves of all components alone, or beside the others
         part = asked._replace(theta=asked.theta[:some], proposal=asked.proposal[:some])
         for bound in cases.some_bounds(cases.ratios(asked, 0)[0]):
@@ -37,7 +37,7 @@ def test_sums_are_those_of_the_models_formulas(name: str, n: int) -> None:
 @pytest.mark.parametrize("name", ["straight, 1", "straight, 2", "straight, 4", "soft, 1", "soft, 4"])
 def test_rows_of_all_sizes_and_equal_ones(name: str, bound: float) -> None:
     asked = cases.uneven(cases.problem(name, 3000))
-    evaluator = evaluators.build(asked.model, asked.rows)
+    evaluator = evaluators.evaluator_of(asked.model, asked.rows)
     with np.errstate(over="ignore"):
         sums, counts = evaluator.ratio_sums(asked.theta, asked.proposal, np.full(9, bound))
         gradients, clipped = evaluator.gradient_sums(asked.theta, bound)
@@ -54,7 +54,7 @@ def test_with_true_ties_sums_and_counts_are_exact(k: int) -> None:
     moves = generator.integers(-8, 9, (12, k + 1)) / 8.0
     moves[6:, : k - 1] = 0.0
     bound = generator.integers(1, 20, 12) / 8.0
-    sums, counts = evaluators.build(Straight(k), rows).ratio_sums(np.zeros_like(moves), moves, bound)
+    sums, counts = evaluators.evaluator_of(Straight(k), rows).ratio_sums(np.zeros_like(moves), moves, bound)
     ratio = rows @ moves[:, :-1].T + moves[:, -1]
     np.testing.assert_array_equal(sums, np.clip(ratio, -bound, bound).sum(axis=0))
     np.testing.assert_array_equal(counts, (np.abs(ratio) > bound).sum(axis=0))
@@ -63,7 +63,7 @@ def test_with_true_ties_sums_and_counts_are_exact(k: int) -> None:
 
 def ratio_and_gradient(model: Any, rows: np.ndarray, move: list[float], bound: float) -> Any:
     """Return sum and count of log ratios for one chain that moves from 0, and of gradients at its end."""
-    evaluator, proposal = evaluators.build(model, rows), np.array([move])
+    evaluator, proposal = evaluators.evaluator_of(model, rows), np.array([move])
     with np.errstate(all="ignore"):
         ratio, count = evaluator.ratio_sums(0.0 * proposal, proposal, np.array([bound]))
         gradient, clipped = evaluator.gradient_sums(proposal, bound)
@@ -90,7 +90,7 @@ def test_a_nan_softplus_counts_against_the_proposal(bound: float) -> None:
     theta, proposal = np.array([[0.0, 0.0, 2.0, 0.0]]), np.array([[0.25, 0.0, 2.5, 0.0]])
     asked = cases.Problem(MODELS["soft, 1"], rows[[0, 3]], theta, proposal)
     with np.errstate(all="ignore"):
-        evaluator = evaluators.build(asked.model, rows)
+        evaluator = evaluators.evaluator_of(asked.model, rows)
         sums, counts = evaluator.ratio_sums(theta, proposal, np.array([bound]))
     assert counts[0] == 1
     assert sums[0] == pytest.approx(float(cases.clipped_ratios(asked, 0, bound).total) - bound, rel=1e-14)
@@ -102,7 +102,10 @@ def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
     lost = np.insert(asked.rows, [0, 300, 600], [[np.nan], [np.inf], [-np.inf]], axis=0)
     bound = np.full(9, 0.2)
     with np.errstate(invalid="ignore"):
-        whole, without = evaluators.build(asked.model, lost), evaluators.build(asked.model, asked.rows)
+        whole, without = (
+            evaluators.evaluator_of(asked.model, lost),
+            evaluators.evaluator_of(asked.model, asked.rows),
+        )
     found, wanted = (e.ratio_sums(asked.theta, asked.proposal, bound) for e in (whole, without))
     np.testing.assert_array_equal(found, wanted)
     if name in AFFINE:

@@ -106,7 +106,7 @@ def test_moments_are_exact(ratios: list[float], bound: float) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_sums_are_those_of_the_rows_drawn(name: str, b: int) -> None:
     asked = cases.problem(name, 700)
-    evaluator, word = evaluators.build(asked.model, asked.rows), words(12, 9, b)
+    evaluator, word = evaluators.evaluator_of(asked.model, asked.rows), words(12, 9, b)
     chosen = kernels.draw_batches(word, 700)
     size = np.sqrt((cases.gradients(asked, 0)[0] ** 2).sum(axis=1))
     for bound, limit in zip(
@@ -131,7 +131,7 @@ def test_a_row_that_is_not_finite_counts_as_zero_in_a_batch(name: str) -> None:
     bound, limit = np.full(9, 0.3), 0.9
     answers: list[Any] = []
     for rows in (lost, asked.rows):
-        evaluator, word = evaluators.build(asked.model, rows), words(1, 9, len(rows))
+        evaluator, word = evaluators.evaluator_of(asked.model, rows), words(1, 9, len(rows))
         answers.append(evaluator.batch_ratio_sums(asked.theta, asked.proposal, bound, word)[0])
         answers.append(evaluator.batch_gradient_sums(asked.theta, limit, word)[0])
     np.testing.assert_allclose(answers[0], answers[2], rtol=1e-12, atol=1e-12)
@@ -141,7 +141,7 @@ def test_a_row_that_is_not_finite_counts_as_zero_in_a_batch(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_ratios_of_chosen_rows_are_differences_of_log_likelihoods(name: str) -> None:
     asked = cases.problem(name, 60)
-    evaluator, generator = evaluators.build(asked.model, asked.rows), np.random.default_rng(7)
+    evaluator, generator = evaluators.evaluator_of(asked.model, asked.rows), np.random.default_rng(7)
     for b in (0, 1, 7, 300):  # with repeats
         chosen = generator.integers(0, 60, b)
         for c in range(9):

@@ -37,7 +37,7 @@ def test_a_chain_is_the_same_alone_beside_others_and_in_any_order(name: str, kin
     asked = cases.problem(name, 2600, chains=CHAINS)
     chains = np.arange(CHAINS) % 9 < kinds
     asked = asked._replace(proposal=np.where(chains[:, None], asked.proposal, asked.proposal[:1]))
-    evaluator = evaluators.build(asked.model, asked.rows)
+    evaluator = evaluators.evaluator_of(asked.model, asked.rows)
     together = answers(evaluator, asked, np.arange(CHAINS))
     order = np.random.default_rng(7).permutation(CHAINS)
     for chosen in ([0], [13], order[:7], order[:8], order[:9], order):
@@ -52,7 +52,7 @@ from dpmc import evaluators
 from evaluators.cases import problem
 
 asked, digest = problem("gaussian, 2", 5000), hashlib.sha256()
-evaluator = evaluators.build(asked.model, asked.rows)
+evaluator = evaluators.evaluator_of(asked.model, asked.rows)
 for bound in (1e-3, 0.3, 2.0):
     digest.update(evaluator.ratio_sums(asked.theta, asked.proposal, np.full(9, bound))[0].tobytes())
 print(digest.hexdigest())

@@ -1,7 +1,7 @@
 """One row moves every sum by at most twice its clip bound, plus rounding, whatever the rows are.
 
-Every evaluator that `evaluators.build` may choose is asked here, by its answers alone, so that every kernel
-is reached. `sums` is the one place that knows how a sum is asked for.
+Every evaluator that `evaluators.evaluator_of` may choose is asked here, by its answers alone, so that every
+kernel is reached. `sums` is the one place that knows how a sum is asked for.
 """
 
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def sums(
     case: Case, rows: np.ndarray, theta: np.ndarray, proposal: np.ndarray, bound: float = BOUND
 ) -> np.ndarray:
     """The clipped sums that a case asks for at positions (chains, d), as (chains, 1 or d)."""
-    evaluator = evaluators.build(case.model, rows)
+    evaluator = evaluators.evaluator_of(case.model, rows)
     bounds = np.full(len(theta), bound)
     words = np.random.default_rng(0).integers(0, 2**64, (len(theta), len(rows) // 2), dtype=np.uint64)
     with np.errstate(all="ignore"):

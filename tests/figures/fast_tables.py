@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpmc.metrics import traces
-from dpmc.metrics.table import COLUMNS
+from dpmc.metrics.table import METRIC_COLUMNS
 from dpmc.sampling import speed
 from dpmc.studies import Study, load_study
 
@@ -38,7 +38,7 @@ def metrics_of(study: Study, values: Values, seeds: int = 3) -> pd.DataFrame:
                 for seed in range(seeds):
                     row = (study.name, model, method, epsilon, seed, metric, value)
                     rows.append(tuple(map(str, row)))
-    return pd.DataFrame(rows, columns=[*COLUMNS])
+    return pd.DataFrame(rows, columns=[*METRIC_COLUMNS])
 
 
 def write_tables(study: Study, results: Path, spent: Callable[[str, str], float]) -> None:
@@ -60,7 +60,9 @@ def write_tables(study: Study, results: Path, spent: Callable[[str, str], float]
                     rows.append((*one, "test_accuracy", 0.9 - 0.3 / iteration))
         path = results / study.name / "traces" / f"{model}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(rows, columns=list(traces.COLUMNS)).to_csv(path, index=False)
+        pd.DataFrame(rows, columns=list(traces.TRACE_COLUMNS)).to_csv(path, index=False)
     timed = {(model, method): 1e-4 for model, method, _ in study.cells()}
     table = [(study.name, *names, "0.05", 100, seconds) for names, seconds in timed.items()]
-    pd.DataFrame(table, columns=list(speed.COLUMNS)).to_csv(results / study.name / "speed.csv", index=False)
+    pd.DataFrame(table, columns=list(speed.SPEED_COLUMNS)).to_csv(
+        results / study.name / "speed.csv", index=False
+    )

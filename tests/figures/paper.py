@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpmc.data import datasets
-from dpmc.data.chain_files import TOTALS, Chains, write_chains
+from dpmc.data.chain_files import COUNTERS, Chains, write_chains
 from dpmc.models import Definition
 from dpmc.models.banana import Banana
 from dpmc.models.catalogue import _CATALOGUE
@@ -130,5 +130,5 @@ def write_chain(path: Path, of: Study, cell: CellKey, seed: int, theta: np.ndarr
         **{"ratio_evaluations_per_iteration": 1, "gradient_evaluations_per_iteration": 0},
         "ledger": json.dumps(Ledger(None, accountants.get("tight")).to_json()),
     }
-    totals, counts = (dict.fromkeys(TOTALS[:4], np.zeros(shape, int)) for shape in (chains, (chains, k)))
+    totals, counts = (dict.fromkeys(COUNTERS[:4], np.zeros(shape, int)) for shape in (chains, (chains, k)))
     write_chains(path, Chains(attrs, np.zeros((chains, d)), theta, totals, counts))

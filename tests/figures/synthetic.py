@@ -14,14 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from dpmc.metrics.table import COLUMNS, typed
+from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.reports import plots
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies import Study, load_study, study_of
 from dpmc.studies.figures import declared_figure
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
-NONE = pd.DataFrame(columns=[*COLUMNS])
+NONE = pd.DataFrame(columns=[*METRIC_COLUMNS])
 THREE = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
 EASY = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 
@@ -69,7 +69,7 @@ class Table:
         self.rows.append(("made-up", *map(str, names)))
 
     def frame(self) -> pd.DataFrame:
-        return pd.DataFrame(self.rows, columns=[*COLUMNS])
+        return pd.DataFrame(self.rows, columns=[*METRIC_COLUMNS])
 
 
 def metrics(
@@ -109,7 +109,7 @@ def draw(
 ) -> Figure:
     """A figure that comes with dpmc, of made-up metrics as text; `changes`: to its declared keys."""
     declared = declared_figure(of.path, name).model_copy(update=changes)
-    return plots.draw(plots.Given(declared, typed(metrics(of) if table is None else table), of, results))
+    return plots.draw(plots.ToDraw(declared, typed(metrics(of) if table is None else table), of, results))
 
 
 def medians(axes: Axes) -> list[float]:

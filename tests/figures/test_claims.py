@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import COLUMNS, typed
+from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.reports import claims
-from dpmc.reports.claims import Table, verdict
+from dpmc.reports.claims import ClaimTable, verdict
 from dpmc.studies import load_study
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
 
@@ -109,7 +109,9 @@ def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
     metrics = table_of(of, values)
     if drop:
         metrics = metrics[metrics.metric != drop]
-    return {entry["name"]: entry for entry in claims.judge(of, Table.of_study(of, typed(metrics)))["claims"]}
+    return {
+        entry["name"]: entry for entry in claims.judge(of, ClaimTable.of_study(of, typed(metrics)))["claims"]
+    }
 
 
 NAMES = [name for name, claim in claims.claims_of("dp-hmc")[1].items() if "undecidable" not in claim]
@@ -171,8 +173,8 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
 
 @pytest.mark.parametrize("name", claims.CLAIMS)
 def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(name: str) -> None:
-    study, metrics = load_study(name), typed(pd.DataFrame(columns=[*COLUMNS], dtype=str))
-    verdicts = claims.judge(study, Table.of_study(study, metrics))
+    study, metrics = load_study(name), typed(pd.DataFrame(columns=[*METRIC_COLUMNS], dtype=str))
+    verdicts = claims.judge(study, ClaimTable.of_study(study, metrics))
     for entry in verdicts["claims"]:
         assert entry["verdict"] == ("undecided" if entry["cases"] else claims.UNDECIDABLE)
         assert entry["test"], "of an undecidable claim the reason"
@@ -183,7 +185,7 @@ def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(na
 def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
     of = paper_study("dp-hmc")
     of = replace(of, methods={"dp-mala": of.methods["dp-mala"]})
-    result = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
+    result = claims.judge(of, ClaimTable.of_study(of, typed(table_of(of, as_the_paper_says))))
     assert result["verdicts"]["undecided"] == len(NAMES)
 
 
@@ -230,8 +232,8 @@ def test_a_study_without_claims_is_named() -> None:
 
 def test_the_file_is_yaml(tmp_path: Path) -> None:
     of = paper_study("dp-hmc")
-    verdicts = claims.judge(of, Table.of_study(of, typed(table_of(of, as_the_paper_says))))
-    claims.write(verdicts, tmp_path / "claims.yaml")
+    verdicts = claims.judge(of, ClaimTable.of_study(of, typed(table_of(of, as_the_paper_says))))
+    claims.write_verdicts(verdicts, tmp_path / "claims.yaml")
     text = (tmp_path / "claims.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == verdicts
     assert max(len(line) for line in text.splitlines()) < 130

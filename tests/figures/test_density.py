@@ -24,12 +24,12 @@ def test_density_shows_the_first_10_000_draws_beside_the_exact_ones(tmp_path):
 
     problem = datasets.build("mixture", "mixture", "fresh-0", 100)
     problem.write(data)
-    draws = np.random.default_rng(1).choice(problem.exact.reference, (1, of_chains.ITERATIONS + 1000))
-    draws[:, of_chains.ITERATIONS :] = 2.0  # what comes later is not shown
+    draws = np.random.default_rng(1).choice(problem.exact.reference, (1, of_chains.PAPER_ITERATIONS + 1000))
+    draws[:, of_chains.PAPER_ITERATIONS :] = 2.0  # what comes later is not shown
     for cell, path in zip(cells, chains, strict=True):
         write_chain(path, study, cell, 0, draws)
     panels = draw("density", study, NONE, results=results).axes[: 1 + len(cells)]
-    shown, edges = draws[0, : of_chains.ITERATIONS], problem.exact.histogram_edges
+    shown, edges = draws[0, : of_chains.PAPER_ITERATIONS], problem.exact.histogram_edges
     divergence, _ = symmetric_kl(shown, edges, problem.exact.histogram_counts)
     assert [notes(axes) for axes in panels[1:]] == [[f"KL {divergence:.2f}"]] * len(cells)
     most = of_chains.smoothed(problem.exact.histogram_counts).max()

@@ -4,7 +4,7 @@ import pytest
 
 from dpmc.metrics.table import typed
 from dpmc.reports import claims
-from dpmc.reports.claims import Table
+from dpmc.reports.claims import ClaimTable
 from figures.fast_tables import Values, metrics_of, real_study
 
 MINIBATCH, FAST = "dp-fast-mh", ("dp-fast-mh", "dp-fast-mh-full")
@@ -63,7 +63,7 @@ def otherwise(model: str, method: str, epsilon: str, metric: str) -> float | Non
 
 
 def verdicts(values: Values) -> dict[str, str]:
-    judged = claims.judge(STUDY, Table.of_study(STUDY, typed(metrics_of(STUDY, values))))
+    judged = claims.judge(STUDY, ClaimTable.of_study(STUDY, typed(metrics_of(STUDY, values))))
     return {entry["name"]: entry["verdict"] for entry in judged["claims"] if entry["cases"]}
 
 
@@ -77,7 +77,7 @@ def test_each_variant_is_decided_separately():
         corrected = STUDY.methods[method].options.get("variant") == "corrected"
         return (otherwise if corrected else as_the_paper_says)(model, method, epsilon, metric)
 
-    judged = claims.judge(STUDY, Table.of_study(STUDY, typed(metrics_of(STUDY, values))))
+    judged = claims.judge(STUDY, ClaimTable.of_study(STUDY, typed(metrics_of(STUDY, values))))
     claim = next(entry for entry in judged["claims"] if entry["name"] == "mixture-better-than-previous")
     assert claim["verdict"] == "depends"
     assert {case["case"] for case in claim["cases"] if not case["holds"]} == {
@@ -94,7 +94,7 @@ def test_a_chain_with_few_rows_is_compared_at_one_million_rows():
             return 1.0 if method == "dp-fast-mh-corrected" else 9.0
         return as_the_paper_says(model, method, epsilon, metric)
 
-    judged = claims.judge(STUDY, Table.of_study(STUDY, typed(metrics_of(STUDY, cheap))))
+    judged = claims.judge(STUDY, ClaimTable.of_study(STUDY, typed(metrics_of(STUDY, cheap))))
     cases = next(entry for entry in judged["claims"] if entry["name"] == "faster-by-rows")["cases"]
     numbers = {entry["case"]: entry["number"] for entry in cases}
     assert numbers["mixture, dp-fast-mh-corrected"] == pytest.approx(9.0)

@@ -106,7 +106,7 @@ def test_only_iterations_that_all_runs_have(made):
     table = pd.read_csv(made[1] / "dp-fast-mh/traces/mixture.csv", dtype=str)
     table = table.astype({"iteration": int, "value": float})
     shorter = table[~((table.seed == "1") & (table.iteration == 1001))]
-    x, *quartiles = traces.quartiles(shorter, "dp-penalty", "0.05", "symmetric_kl")
+    x, *quartiles = traces.run_quartiles(shorter, "dp-penalty", "0.05", "symmetric_kl")
     level = 1.0 + len("dp-penalty") / 10.0
     assert list(x) == [501, 2001]
     assert [values[0] - level - 20.0 / 501 for values in quartiles] == pytest.approx([1.0, 0.5, 1.5])

@@ -42,7 +42,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, of = tmp_path_factory.mktemp("results"), paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
     pairs = chains.direction_cells(of, declared_figure(of.path, "paper-directions"))
-    single = chains.run_cells(of, declared_figure(of.path, "paper-posteriors"))
+    single = chains.cells_of_runs(of, declared_figure(of.path, "paper-posteriors"))
     for cell in [*single, *pairs, *pairs.values()]:
         write_runs(folder, of, cell, scales.get(cell[1], 1.0))
     return folder
@@ -62,7 +62,7 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     worst = figure.axes[10].lines[0].get_xydata()
     draws = kept_draws(chain_path(results, of, cell, "9"))
     assert draws.shape == (4 * 201, 2)  # the second halves, 200 ... 400, of four chains
-    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == chains.DRAWS
+    assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == chains.DRAWS_SHOWN
     # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
     # The panel leaves out about half a percent of the posterior.
     (regions,) = figure.axes[10].collections

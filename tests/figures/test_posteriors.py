@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpmc.data import datasets
-from dpmc.reports.plots.maps import GRID, STEPS, Surface, box_of, leapfrog_points, log_posterior
+from dpmc.reports.plots.maps import GRID, LEAPFROGS, Surface, box_of, leapfrog_points, log_posterior
 from dpmc.studies import Study, load_study, pinned_hyperparameters
 from dpmc.studies.figures import declared_figure
 from figures.synthetic import NONE, PUBLISHED, draw
@@ -57,7 +57,7 @@ def test_start_points_are_the_published_ones(thesis: Study) -> None:
 def test_the_trajectory_is_one_of_the_sampler(thesis: Study) -> None:
     problem = datasets.build("circle", "circle", "published")
     points = leapfrog_points(thesis, "circle", problem)
-    assert points.shape == (STEPS + 1, 2)
+    assert points.shape == (LEAPFROGS + 1, 2)
     assert np.array_equal(points, leapfrog_points(thesis, "circle", problem))
     # Leapfrog: without the gradients' steps the points would be equally spaced on a line.
     values, _ = pinned_hyperparameters(thesis, "circle", "dp-hmc")

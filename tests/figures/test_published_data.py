@@ -64,7 +64,7 @@ def test_our_mmd_of_the_baselines_is_the_published_one(model: str, temperature: 
     # Same exact samples, in the same order; only the 500 pairs behind the bandwidth differ.
     variance, n, a = np.array([20.0, 2.5]), 100_000, 20.0
     banana = Banana(a, 0.0, 0.0, variance, 1000.0)
-    key = threefry.key(published.BANANA_SEED)
+    key = threefry.key_of_seed(published.BANANA_SEED)
     rows = banana.simulate(published.normals(key), np.array([0.0, 3.0]), n)
     precision = temperature * n / variance + 1.0 / 1000.0
     mean = temperature * n / variance * rows.mean(axis=0) / precision

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmc.reports.plots import inputs, plot, stamp
+from dpmc.reports.plots import figure_files, plot, stamp
 from figures.synthetic import EASY, metrics, write_small
 
 ROOT = Path(__file__).parents[2]
@@ -19,12 +19,12 @@ def test_the_digest_is_of_contents_alone(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_text("1")
     other.write_text("2")
-    mark = stamp.digest([one, other])
-    assert mark == stamp.digest([other, one]) != stamp.digest([one])
+    mark = stamp.digest_of_files([one, other])
+    assert mark == stamp.digest_of_files([other, one]) != stamp.digest_of_files([one])
     os.utime(one, (0, 0))
-    assert stamp.digest([shutil.copy(one, tmp_path / "copy"), other]) == mark
+    assert stamp.digest_of_files([shutil.copy(one, tmp_path / "copy"), other]) == mark
     one.write_text("1.0")
-    assert stamp.digest([one, other]) != mark
+    assert stamp.digest_of_files([one, other]) != mark
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     metrics(of).assign(study="one").to_csv(read[0], index=False)
     picture = tmp_path / "figures/one/mmd-easy.png"
     plot("mmd-easy", of, read, [picture, picture.with_suffix(".pdf")], tmp_path / "results")
-    files = inputs("mmd-easy", of, read, tmp_path / "results")
-    assert stamp.read(picture) == stamp.digest(files) and set(read) < set(files)
-    assert stamp.read(picture.with_suffix(".pdf")) == ""
+    files = figure_files("mmd-easy", of, read, tmp_path / "results")
+    assert stamp.read_stamp(picture) == stamp.digest_of_files(files) and set(read) < set(files)
+    assert stamp.read_stamp(picture.with_suffix(".pdf")) == ""
     shutil.copy(picture, tmp_path / "docs/gallery/one")
     return tmp_path
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dpmc.metrics.table import COLUMNS, typed
+from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.reports import claims
-from dpmc.reports.claims import Cells, Table
+from dpmc.reports.claims import Cells, ClaimTable
 from dpmc.studies import load_study
 
 STUDY = load_study(Path(__file__).parents[2] / "config/studies/thesis.yaml")
 PUBLISHED = Path(__file__).parents[2] / "data/published"
 NAMES = [name for name, claim in claims.claims_of("thesis")[1].items() if "undecidable" not in claim]
 SPREAD = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)  # of the runs of a cell
-NOTHING = pd.DataFrame(columns=[*COLUMNS], dtype=str)
+NOTHING = pd.DataFrame(columns=[*METRIC_COLUMNS], dtype=str)
 MINIBATCH = ("minibatch-penalty", "minibatch-penalty-guided", "dp-barker")
 Values = Callable[[str, str, str, str], list[float] | None]  # model, method, epsilon, metric: of the runs
 
@@ -118,7 +118,7 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
     for cell in STUDY.cells():
         for metric in ("mmd", "ratio_clip_fraction", *(("rhat_max",) if cell[2] == "inf" else private)):
             rows += [(*cell, seed, metric, value) for seed, value in enumerate(values(*cell, metric) or [])]
-    metrics = typed(pd.DataFrame([("thesis", *map(str, row)) for row in rows], columns=[*COLUMNS]))
+    metrics = typed(pd.DataFrame([("thesis", *map(str, row)) for row in rows], columns=[*METRIC_COLUMNS]))
     loose = ("zcdp", "rdp")
     budgets = pd.DataFrame(
         (*cell, name, "inf" if cell[2] == "inf" else str(100 if name in loose else round(100 * allowed)))
@@ -128,7 +128,7 @@ def judged(values: Values, allowed: float) -> dict[str, dict[str, object]]:
     budgets.columns = ["model", "method", "epsilon", "accountant", "allowed"]
     return {
         entry["name"]: entry
-        for entry in claims.judge(STUDY, Table.of_study(STUDY, metrics, budgets))["claims"]
+        for entry in claims.judge(STUDY, ClaimTable.of_study(STUDY, metrics, budgets))["claims"]
     }
 
 
@@ -146,7 +146,7 @@ def test_each_claim_fails_if_its_numbers_are_reversed() -> None:
 
 
 def test_published_numbers_decide_the_same_claims() -> None:
-    ours, table = Table.of_study(STUDY, typed(NOTHING)), Table.published(STUDY, PUBLISHED)
+    ours, table = ClaimTable.of_study(STUDY, typed(NOTHING)), ClaimTable.published(STUDY, PUBLISHED)
     verdicts = {entry["name"]: entry for entry in claims.judge(STUDY, ours, table)["claims"]}
     assert {entry["verdict"] for entry in verdicts.values()} == {"undecided", claims.UNDECIDABLE}
     expected = {
@@ -166,13 +166,15 @@ def test_published_numbers_decide_the_same_claims() -> None:
 
 def test_a_source_without_published_numbers_has_no_published_verdicts() -> None:
     study = load_study("dp-hmc")
-    verdicts = claims.judge(study, Table.of_study(study, typed(NOTHING)), Table.published(study, PUBLISHED))
+    verdicts = claims.judge(
+        study, ClaimTable.of_study(study, typed(NOTHING)), ClaimTable.published(study, PUBLISHED)
+    )
     assert {entry["published"] for entry in verdicts["claims"]} == {"–"}
 
 
 def test_claims_of_equality_fail_by_chance_as_often_as_normal_differences() -> None:
     by_name = claims.claims_of("thesis")[1]
-    table = Table.published(STUDY, PUBLISHED)  # six budgets
+    table = ClaimTable.published(STUDY, PUBLISHED)  # six budgets
     tail = 0.00135  # beyond three standard errors, at one side
     for name, chance in (
         ("correlated-penalty-equal", 12 * tail),

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import tight_table
 
-from dpmc.metrics.table import COLUMNS, Results, typed
+from dpmc.metrics.table import METRIC_COLUMNS, Results, typed
 from dpmc.reports.plots import lines, style
 from dpmc.studies import Study, load_study
 from figures.synthetic import EASY, curves, draw
@@ -49,7 +49,7 @@ def results_of(of: Study, seeds: int = 20, better: float = 0.05) -> pd.DataFrame
                 rows.append((*names, "", "epsilon_spent_tight", spent))
         for index in range(10):
             rows.append((of.name, model, "baseline", "", index, "mmd", 0.02 + 0.001 * index))
-    return pd.DataFrame([tuple(map(str, row)) for row in rows], columns=[*COLUMNS])
+    return pd.DataFrame([tuple(map(str, row)) for row in rows], columns=[*METRIC_COLUMNS])
 
 
 def test_iterations_are_those_that_the_budget_allows() -> None:

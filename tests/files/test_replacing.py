@@ -26,7 +26,7 @@ def test_a_file_system_that_takes_a_name_takes_its_siblings(
     for length in (100 // width, 143 // width, 248 // width, 255 // width):
         path = tmp_path / (letter * length)
         one = files.sibling(path, ending, begin)
-        assert len(os.fsencode(one.name)) <= max(files.LONGEST, len(os.fsencode(path.name)))
+        assert len(os.fsencode(one.name)) <= max(files.LONGEST_FILE_NAME, len(os.fsencode(path.name)))
         assert one.name.startswith(begin) and one.name.endswith(ending)
         assert one == files.sibling(path, ending, begin)  # a later call finds it again
         assert one != files.sibling(path.with_name(letter * (length - 1) + "y"), ending, begin)

@@ -362,7 +362,7 @@ def private_data(
     """Return the kernel's rows with the noise and the batches of `given`, as defaults."""
     setting = setting or kernel.setting
     source = source or noise.LabNoise(given.ratio_normals, given.gradient_normals)
-    evaluator = evaluator or evaluators.build(setting.model, setting.rows)
+    evaluator = evaluator or evaluators.evaluator_of(setting.model, setting.rows)
     clip, bounded = kernel.algorithm.public_clip, None
     if clip is not None:
         bounded = poisson.bounded_rows(setting.model, setting.rows, setting.temperature, clip)

@@ -26,7 +26,7 @@ def watched(kernel: Kernel, chains: int, m: int) -> Iterator[tuple[int, Numbers,
     generator = np.random.default_rng(23)
     start = kernel.setting.posterior.draws(generator, chains)
     given = numbers(kernel, generator, chains, m)
-    evaluator = Spy(evaluators.build(kernel.setting.model, kernel.setting.rows))
+    evaluator = Spy(evaluators.evaluator_of(kernel.setting.model, kernel.setting.rows))
     source = Spy(noise.LabNoise(given.ratio_normals, given.gradient_normals))
     private = private_data(kernel, given, None, evaluator, source)
     for i, _ in enumerate(steps(kernel, start, given, kernel.setting.model, private)):

@@ -34,7 +34,7 @@ def asked(rows: Any, words: Any, temperature: float, z: float = 0.0, **mechanism
     rows = np.asarray(rows, dtype=float)[:, None]
     noise = Spy(LabNoise(np.full((1, 1), z), np.empty((1, 1, 0, 1))))
     words = np.asarray(words, np.uint64)[None, None]
-    evaluator = evaluators.build(Slope(), rows)
+    evaluator = evaluators.evaluator_of(Slope(), rows)
     private = mechanisms.PrivateData(evaluator, temperature, noise, words)
     theta, proposal = np.zeros((1, 1)), np.ones((1, 1))
     private.begin(0)

@@ -239,7 +239,9 @@ def uniforms(words: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def test_uniform_numbers_of_words_are_uniform_and_independent() -> None:
     words = np.random.default_rng(1).integers(0, 2**64, 400, dtype=np.uint64)
-    places = np.array([0, 1, 2, 3, kernels.ROWS, kernels.ROWS + 1, kernels.THINNING, kernels.NOISE])
+    places = np.array(
+        [0, 1, 2, 3, kernels.ROW_PLACES, kernels.ROW_PLACES + 1, kernels.THINNING, kernels.NOISE]
+    )
     u = uniforms(words, places)
     along = uniforms(words[:1], np.arange(20_000))[0]
     near = kernels.uniforms(np.arange(2000, dtype=np.uint64), 0)  # words in a row

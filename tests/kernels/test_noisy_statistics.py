@@ -87,7 +87,7 @@ def private_of(model: Any, rows: np.ndarray, seeds: range = range(1), chains: in
     """Return the mechanisms for these rows; each seed is a run of some chains."""
     width = len(seeds) * chains
     noise = LabNoise(np.zeros((1, width)), np.zeros((1, width, 0, 2)), [*map(np.random.default_rng, seeds)])
-    return PrivateData(evaluators.build(model, rows), 1.0, noise, np.zeros((1, width, 0), np.uint64))
+    return PrivateData(evaluators.evaluator_of(model, rows), 1.0, noise, np.zeros((1, width, 0), np.uint64))
 
 
 @pytest.mark.parametrize("centre", [0.0, 1.5])
@@ -283,7 +283,7 @@ def rank_p(model: Any, n: int, algorithm: NoisyStatistics, sets: int) -> float:
         theta[:, 1] -= model.bend(np.column_stack([theta[:, 0], np.zeros(sets)]))
     totals = []
     for truth in theta:
-        evaluator = evaluators.build(model, model.simulate(generator, truth, n))
+        evaluator = evaluators.evaluator_of(model, model.simulate(generator, truth, n))
         totals.append(evaluator.summary_sum(np.zeros(model.summary_count), algorithm.clip)[0])
     sd = 2.0 * algorithm.clip * algorithm.noise_multiplier
     noisy = np.array(totals) + sd * generator.standard_normal((sets, model.summary_count))

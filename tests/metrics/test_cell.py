@@ -11,9 +11,9 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.problem import Exact
-from dpmc.metrics.cell import COLUMNS, baseline_metrics, cell_metrics, second_half
+from dpmc.metrics.cell import baseline_metrics, cell_metrics, second_half
 from dpmc.metrics.mmd import published_mmd
-from dpmc.metrics.table import TEXTS, is_metric
+from dpmc.metrics.table import METRIC_COLUMNS, TEXT_METRICS, is_metric
 
 PER_SEED = set(
     "iterations kept_draws mmd mean_error covariance_error acceptance_rate ratio_clip_fraction "
@@ -74,8 +74,8 @@ def test_second_half_of_thinned_draws_goes_by_iteration_number() -> None:
 def test_values_of_one_seed() -> None:
     problem, chain = Known(), run(3, 40)
     rows = cell_metrics([chain, run(4, 40)], problem)
-    assert all(tuple(row) == COLUMNS for row in rows)
-    assert all(is_metric(str(row["metric"])) or row["metric"] in TEXTS for row in rows)
+    assert all(tuple(row) == METRIC_COLUMNS for row in rows)
+    assert all(is_metric(str(row["metric"])) or row["metric"] in TEXT_METRICS for row in rows)
     got = values(rows, 3)
     assert set(got) == PER_SEED
     kept = chain.draws[0, 19:]  # iterations 20 ... 40

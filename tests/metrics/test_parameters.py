@@ -8,9 +8,9 @@ import pytest
 
 import dpmc
 from dpmc.cli.main import main
-from dpmc.common.draws import for_all_rows, second_half
+from dpmc.common.draws import for_all_rows, late_draws
 from dpmc.metrics.cell import convergence
-from dpmc.results.parameters import lines
+from dpmc.results.parameters import parameter_lines
 
 N, TEMPERING = 2000, 100
 SETTING = {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}
@@ -89,7 +89,7 @@ def test_the_noise_of_a_sum_is_not_taken_for_tempering() -> None:
 
 def test_diagnostics_are_those_of_each_parameter_in_the_second_half() -> None:
     tree = sampled(chains=2)
-    late = second_half(tree)
+    late = late_draws(tree)
     assert late.shape[1] == tree.attrs["iterations"] - (tree.attrs["iterations"] + 1) // 2 + 1
     table, worst = dpmc.summary(tree), convergence(late.values)
     assert (table["r_hat"].max(), table["ess"].min(), table["mcse"].max()) == worst
@@ -107,7 +107,7 @@ def test_files_and_trees_are_joined_and_shown_by_the_command(
     assert table.equals(dpmc.summary(names[0], trees[1], level=0.8))
     assert main(["summary", *names, "--level", "0.8"]) == 0
     said = capsys.readouterr().out.splitlines()
-    shown = lines(table)
+    shown = parameter_lines(table)
     assert [line for line in said if not line.startswith("dpmc: ")][-4:] == shown and "x  " in shown[2]
     assert "0.8 interval" in shown[-1] and said[1].split()[:2] == ["epsilon", "spent"]
 

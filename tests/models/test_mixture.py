@@ -80,7 +80,7 @@ def test_posterior_is_likelihood_to_the_temperature_times_prior(posterior: GridP
 
 
 def test_twice_as_fine_a_grid_is_the_same_law(posterior: GridPosterior, monkeypatch: Any) -> None:
-    monkeypatch.setattr(mixture, "GRID", 2 * mixture.GRID - 1)
+    monkeypatch.setattr(mixture, "GRID_POINTS", 2 * mixture.GRID_POINTS - 1)
     monkeypatch.setattr(mixture, "SQUARES", 2 * mixture.SQUARES)
     fine = MODEL.posterior(some_rows(), TEMPERATURE)
     sd = np.sqrt(np.diag(fine.covariance()))

@@ -80,5 +80,5 @@ def test_caps_and_cells_without_a_budget(study) -> None:
 
 def test_missing_hyperparameters_name_the_cell(study, tmp_path: Path) -> None:
     with pytest.raises(MissingSettings, match=r"^budget of easy dp-penalty epsilon 1: .*made-up"):
-        write_table(tmp_path / "budgets.csv", budgets.COLUMNS, budgets.rows(study))
+        write_table(tmp_path / "budgets.csv", budgets.BUDGET_COLUMNS, budgets.rows(study))
     assert not (tmp_path / "budgets.csv").exists()

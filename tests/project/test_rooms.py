@@ -78,7 +78,7 @@ def test_each_room_stands_one_floor_above_the_highest_that_it_needs() -> None:
 
 @pytest.mark.parametrize(
     ("module", "line"),
-    [("dpmc.evaluators.build", "from dpmc.models import banana"), ("dpmc.base", "import dpmc.api")],
+    [("dpmc.evaluators.evaluator_of", "from dpmc.models import banana"), ("dpmc.base", "import dpmc.api")],
 )
 def test_an_import_of_a_floor_above_is_found(module: str, line: str) -> None:
     changed = texts()

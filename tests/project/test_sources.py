@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from dpmc.cli.main import main
-from dpmc.common.sources import modules, version
+from dpmc.common.sources import modules, sources_version
 from dpmc.privacy import accountants
 from dpmc.privacy.runs import RunReleases
 from dpmc.studies import (
@@ -38,7 +38,7 @@ SCRIPTS = ROOT / "workflow/scripts"
 @pytest.fixture(autouse=True)
 def changing_sources():
     """Sources change under these tests."""
-    version.cache_clear()
+    sources_version.cache_clear()
 
 
 FILES = {
@@ -79,20 +79,20 @@ def written(folder: Path) -> Path:
 )
 def test_a_change_counts_if_the_changed_code_is_run(tmp_path, name, text, place, counts) -> None:
     file = written(tmp_path) / f"{name}.py"
-    before = version(tmp_path / "entry.py")
+    before = sources_version(tmp_path / "entry.py")
     old = file.read_text()
     file.write_text(old.replace(place, place + text) if place else old + text)
-    version.cache_clear()
-    assert (version(tmp_path / "entry.py") != before) == counts
+    sources_version.cache_clear()
+    assert (sources_version(tmp_path / "entry.py") != before) == counts
 
 
 def test_a_version_does_not_depend_on_the_place(tmp_path) -> None:
     places = [written(tmp_path / name) / "entry.py" for name in "ab"]
-    assert version(places[0]) == version(places[1])
+    assert sources_version(places[0]) == sources_version(places[1])
 
 
 def test_a_search_depends_on_what_values_its_trials_and_not_on_what_runs_them() -> None:
-    names = modules("dpmc.tuning.search", without=search.DECLARED)
+    names = modules("dpmc.tuning.search", without=search.VERSIONED_MODULES)
     assert {"dpmc.tuning.search", "dpmc.tuning.trials", "dpmc.metrics.mmd", "dpmc.privacy.events"} <= names
     running = ("algorithms", "evaluators", "sampling", "data.problem", "data.datasets", "models", "reports")
     assert not [name for name in names if f"{name}.".startswith(tuple(f"dpmc.{part}." for part in running))]
@@ -266,7 +266,7 @@ def test_chains_follow_the_file_of_a_model_of_ones_own(tmp_path) -> None:
     study = own_study(tmp_path, models, {"dp-penalty": {"most_iterations": 5}})
 
     def now() -> str:
-        version.cache_clear()
+        sources_version.cache_clear()
         return chain_settings(study, "mine", "dp-penalty", "1") + source_version(study, "mine")
 
     assert modules(model, without=("dpmc",)) == {"model_of_mine", "helper_of_mine"}

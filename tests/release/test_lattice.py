@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dpmc
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import (
-    BLOCK,
+    ROWS_OF_CALL,
     Lattice,
     LatticeEvaluator,
     block_size,
@@ -192,7 +192,7 @@ class PlacedSummaries:
 
 def test_a_model_that_rounds_by_place_is_called_row_by_row() -> None:
     assert block_size(Placed(), 1) == block_size(PlacedSummaries(), 1) == 1
-    assert [block_size(model, columns) for model, columns in MODELS.values()] == [BLOCK] * len(MODELS)
+    assert [block_size(model, columns) for model, columns in MODELS.values()] == [ROWS_OF_CALL] * len(MODELS)
     rows = np.random.default_rng(8).standard_normal((50, 1))
     order = np.random.default_rng(9).permutation(50)
     theta, proposal, unit = np.zeros(1), np.ones(1), 4e-9
@@ -214,7 +214,7 @@ class Distance:
 
 def test_a_model_of_ones_own_without_gradients_is_called_in_blocks() -> None:
     _, definition = given_model(Distance())
-    assert block_size(definition.model, 1) == BLOCK
+    assert block_size(definition.model, 1) == ROWS_OF_CALL
 
 
 def test_what_cannot_be_computed_has_its_public_integer() -> None:

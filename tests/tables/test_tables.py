@@ -8,7 +8,7 @@ import yaml
 
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
-from dpmc.reports.tables import ROWS, TABLES, check_names, markdown, write
+from dpmc.reports.tables import LAYOUTS, ROWS_OF_TABLE, check_table_names, markdown, save_table
 from dpmc.studies import Study, figures, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ THESIS = load_study(ROOT / "config" / "studies" / "thesis.yaml")
 def table(name: str, results: Path, study: Study = THESIS) -> pd.DataFrame:
     """Return the table that is written as CSV, all columns text."""
     path = results / f"{name}.csv"
-    write(name, study, [path], results)
+    save_table(name, study, [path], results)
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
@@ -45,20 +45,20 @@ def test_the_models_are_those_of_the_thesis_with_the_study_s_number_of_rows(tmp_
     models = table("models", tmp_path, study).set_index("model")
     assert {model: list(models.loc[model, "d":"sigma2_0"]) for model in models.index} == TABLE_5_1
     assert list(models["sampler_sigma2_0"]) == [""] * 6 + ["10000", ""]
-    write("models", study, [tmp_path / "models.md"])
+    save_table("models", study, [tmp_path / "models.md"])
     lines = (tmp_path / "models.md").read_text().splitlines()
     assert lines[0] == "# Models" and "| Model | d | n | n₀ | a | σ₀² |" in lines
     assert "| circle | 2 | 77 | – | 1e-05 | – |" in lines
 
 
 def test_each_table_has_a_name_rows_and_texts() -> None:
-    assert set(TABLES) == set(ROWS) == set(figures.TABLES)
+    assert set(LAYOUTS) == set(ROWS_OF_TABLE) == set(figures.TABLE_NAMES)
 
 
 def test_another_format_is_refused() -> None:
     for name, path in (("models", "m.pdf"), ("iterations", "i.md")):
         with pytest.raises(DpmcError, match=f"{path}: a file of the table {name} must end in .csv"):
-            check_names(name, [Path(path)])
+            check_table_names(name, [Path(path)])
 
 
 def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path: Path) -> Non
         ["faster", "5.2", "undecided", "–", "flat", "", "below 1", ""],
         ["starts", "5.3", verdict, "–", "", "", "", ""],
     ]
-    write("claims", THESIS, [tmp_path / "claims.md"], tmp_path)
+    save_table("claims", THESIS, [tmp_path / "claims.md"], tmp_path)
     lines = (tmp_path / "claims.md").read_text().splitlines()
     assert lines[-3:] == [
         "| 5.1 | Ours is better. | depends | holds | 1 of 2 | 0.5 to 1.25 | ratio of medians: below 1 "

@@ -8,7 +8,7 @@ import pytest
 
 import dpmc
 from dpmc.api import plain_hyperparameters
-from dpmc.common.draws import second_half
+from dpmc.common.draws import late_draws
 from dpmc.data import datasets
 from dpmc.models.own import given_model
 from dpmc.tuning.recommendation import Prediction, Recommendation, notes, untempered
@@ -89,7 +89,7 @@ def test_half_widths_are_those_of_the_summary_where_the_model_is_tempered() -> N
     setting = {"tau": 1, "clip": 3, "proposal_sd": 0.1}
     tree = dpmc.sample(model, rows, epsilon=4, hyperparameters=setting, progress=False)
     problem = datasets.build("m", "m", "fresh-0", 2000, definition=given_model(model)[1])
-    draws = second_half(tree).values
+    draws = late_draws(tree).values
     table = dpmc.summary(tree)
     expected = (table["upper"] - table["lower"]) / (2.0 * 1.645 * table["sd_draws"])
     np.testing.assert_allclose(untempered(problem, draws), expected, rtol=1e-3)

@@ -21,7 +21,7 @@ from dpmc.data import datasets
 from dpmc.studies import Study, load_study, pinned_hyperparameters
 from dpmc.tuning import search
 from dpmc.tuning.search import Task, task_of_study
-from dpmc.tuning.trials import Trial, open_table, read
+from dpmc.tuning.trials import Trial, open_table, read_trials
 
 STUDY = """
 title: a search
@@ -76,12 +76,12 @@ def whole(
 
 
 def searched(table: Path) -> list[Trial]:
-    return [trial for trial in read(table) if trial.stage == "search"]
+    return [trial for trial in read_trials(table) if trial.stage == "search"]
 
 
 def test_the_setting_is_the_best_of_the_finalists_on_seeds_no_trial_has_seen(whole: Any) -> None:
     result, table = whole
-    trials, finals = searched(table), [t for t in read(table) if t.stage == "final"]
+    trials, finals = searched(table), [t for t in read_trials(table) if t.stage == "final"]
     assert len(trials) == 18 and all(t.seeds <= 3 for t in trials)
     assert all(t.seeds == 8 - 3 for t in finals) and len(finals) <= 1 + search.MOST_FINALISTS
     # Others are tried until enough of them keep the rule on clipping; the last of them completes the number.
@@ -109,7 +109,7 @@ def test_a_search_resumed_from_any_part_of_its_table_has_the_same_result(
     again = run(study, problem, left)
     assert again["hyperparameters"] == result["hyperparameters"]
     assert again["search"]["chosen"] == result["search"]["chosen"]
-    ours, theirs = ([replace(t, seconds=0.0) for t in read(path)] for path in (left, table))
+    ours, theirs = ([replace(t, seconds=0.0) for t in read_trials(path)] for path in (left, table))
     assert repr(ours) == repr(theirs)  # unlike ==, equal if both have NaN
 
 
@@ -198,13 +198,13 @@ def test_settings_with_too_few_iterations_or_too_costly_are_not_run(task: Task, 
     monkeypatch.setattr(task, "longest", search.cost(task.cell(task.start)))
     long = task.try_out(1, "search", {**task.start, "tau": 2.0}, range(3))
     assert long.verdict.startswith("refused") and "too long" in long.verdict
-    assert search.REFUSED == long.objective > few.objective > search.CLIPPED > 2**0.5
+    assert search.IF_REFUSED == long.objective > few.objective > search.IF_CLIPPED > 2**0.5
 
 
 def test_a_setting_that_clips_too_much_is_ranked_last_and_given_up(task: Task) -> None:
     clipped = task.try_out(0, "search", {**task.start, "clip": 0.02}, range(3))
     assert "clipped" in clipped.verdict and not clipped.feasible
-    assert clipped.objective > search.CLIPPED and clipped.seeds == search.PILOT_SEEDS
+    assert clipped.objective > search.IF_CLIPPED and clipped.seeds == search.PILOT_SEEDS
 
 
 def skewed_rows(n: int) -> np.ndarray:

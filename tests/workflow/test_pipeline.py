@@ -17,7 +17,7 @@ import yaml
 
 from dpmc.common.errors import DpmcError
 from dpmc.studies import load_study
-from dpmc.studies.whole import read as read_whole
+from dpmc.studies.whole import read_whole
 from pipeline_copy import REDUCED, SMALL, bits, copy_pipeline, make_figures, snakemake
 
 

@@ -16,7 +16,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.reports import plots
 from dpmc.common.shipped import shipped
 from dpmc.studies.figures import declared_figure
-from dpmc.common.sources import version as sources_version
+from dpmc.common.sources import sources_version
 from dpmc.studies import PLACES, load_study, study_files
 from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_hyperparameters
 from dpmc.reports import tables as paper_tables
@@ -42,7 +42,7 @@ PUBLISHED_TABLES = sorted(path.stem for path in Path(PUBLISHED).glob("*.csv"))
 
 def available(study):
     """Return the study without models whose data are unavailable; print each with the reason."""
-    why = {label: images.missing(spec.data) for label, spec in study.models.items()}
+    why = {label: images.why_missing(spec.data) for label, spec in study.models.items()}
     models = {label: spec for label, spec in study.models.items() if why[label] is None}
     for label in why.keys() - models.keys():
         print(f"{study.name}: {label} is left out: {why[label]}", file=sys.stderr)

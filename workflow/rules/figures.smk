@@ -32,7 +32,7 @@ rule figure:
 rule table:
     """a table, figures/<study>/<table>.csv"""
     input:
-        lambda wildcards: paper_tables.inputs(
+        lambda wildcards: paper_tables.table_files(
             wildcards.table, STUDIES[wildcards.study], Path("results")
         ),
     output:
@@ -46,14 +46,14 @@ rule table:
     log:
         "logs/{study}/figures/{table}.log",
     wildcard_constraints:
-        table="|".join(paper_tables.TABLES),
+        table="|".join(paper_tables.LAYOUTS),
     localrule: True
     conda:
         ENVIRONMENT
     params:
         version=lambda wildcards: sources_version("dpmc.cli.plotting"),
         study=study_digest,
-        note=lambda wildcards: paper_tables.TABLES[wildcards.table]["note"],
+        note=lambda wildcards: paper_tables.LAYOUTS[wildcards.table]["note"],
     shell:
         "dpmc plot --study {wildcards.study} --figure {wildcards.table} --output {output} 2> {log}"
 
@@ -89,7 +89,7 @@ rule page:
         declared=lambda wildcards: [
             declared_figure(STUDIES[wildcards.study].path, figure).model_dump_json()
             for figure in STUDIES[wildcards.study].figures
-            if figure not in paper_tables.TABLES
+            if figure not in paper_tables.LAYOUTS
         ],
         shown=lambda wildcards, input: [
             file for file in input.files if file.endswith((".png", "published_comparison.csv"))

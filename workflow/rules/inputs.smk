@@ -235,7 +235,7 @@ def figure_declared(wildcards):
 def figure_version(wildcards):
     """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
     study = STUDIES[wildcards.study]
-    own = sources.beside(
+    own = sources.file_beside(
         declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
     )
     return sources_version("dpmc.cli.plotting", *filter(None, [own]))
@@ -257,7 +257,7 @@ def study_targets(name):
     figures = [
         f"figures/{name}/{figure}{ending}"
         for figure in study.figures
-        if figure in paper_tables.TABLES or plots.applies(figure, study)
+        if figure in paper_tables.LAYOUTS or plots.applies(figure, study)
         for ending in paper_tables.SUFFIXES.get(figure, (".pdf", ".png"))
     ]
     page = [f"figures/{name}/index.html"] if figures else []
@@ -271,7 +271,7 @@ def page_files(wildcards):
         file
         for file in files
         if file.endswith((".png", "published_comparison.csv"))
-        or Path(file).stem in paper_tables.TABLES
+        or Path(file).stem in paper_tables.LAYOUTS
     ]
 
 

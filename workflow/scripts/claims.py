@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc.metrics.table import COLUMNS, read_table
+from dpmc.metrics.table import METRIC_COLUMNS, read_table
 from dpmc.reports import claims
-from dpmc.reports.claims.table import RING, Table, ring_distance
+from dpmc.reports.claims.table import RING, ClaimTable, ring_distance
 from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml, whole
 
@@ -32,10 +32,10 @@ for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
         cell = (path.parent.name, path.stem, tried["epsilon"])
         rows.append((study.name, *cell, "", "tuning_mmd", tried["medians"]["mmd"]))
 table = pd.concat(
-    [whole.read(study, metrics), pd.DataFrame(rows, columns=[*COLUMNS]).astype({"value": float})]
+    [whole.read_whole(study, metrics), pd.DataFrame(rows, columns=[*METRIC_COLUMNS]).astype({"value": float})]
 )
-ours = Table.of_study(study, table, read_table(budgets, NEEDED))
-verdicts = claims.judge(study, ours, Table.published(study, published))
-claims.write(verdicts, output)
+ours = ClaimTable.of_study(study, table, read_table(budgets, NEEDED))
+verdicts = claims.judge(study, ours, ClaimTable.published(study, published))
+claims.write_verdicts(verdicts, output)
 for claim in verdicts["claims"]:
     print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

@@ -18,7 +18,7 @@ METRICS = {"ratio_clip_fraction": "clip_fraction", "mmd": "mmd", "acceptance_rat
 COLUMNS = ["dimension", "algorithm", "clip_distance", "clip_bound", "seed", "metric", "value"]
 
 study = load_study(sys.argv[1])
-table = whole.read(study, Path(sys.argv[2]))
+table = whole.read_whole(study, Path(sys.argv[2]))
 methods = {
     label: (spec.algorithm, spec.options.get("clip_distance", "text"), str(spec.options["clip"]))
     for label, spec in study.methods.items()

@@ -28,7 +28,7 @@ LIMIT = 3.0  # standard errors within which medians are said to agree
 
 study = load_study(sys.argv[1])
 metrics, published, output = map(Path, sys.argv[2:5])
-results = Results.of_study(whole.read(study, metrics), study)
+results = Results.of_study(whole.read_whole(study, metrics), study)
 rows = []
 for metric in METRICS:
     for cell, box in published_boxes(published, metric, study).items():

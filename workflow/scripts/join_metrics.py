@@ -12,7 +12,7 @@ from dpmc.studies import load_study, whole
 
 study, output, *files = load_study(sys.argv[1]), *map(Path, sys.argv[2:])
 try:
-    whole.read(study, *files)
+    whole.read_whole(study, *files)
 except DpmcError as error:
     sys.exit(f"dpmc: error: {error}")
 tables = [file.read_text(encoding="utf-8").splitlines(keepends=True) for file in files]

@@ -50,7 +50,10 @@ def figure_section(picture: Path, study: Study) -> Section:
 
 def table_section(name: str, study: Study) -> Section:
     """Return a table of the study with its note, as people read it if it has such a form."""
-    title, (note, table) = tables.TABLES[name]["title"], tables.readable(name, study, Path("results"))
+    title, (note, table) = (
+        tables.LAYOUTS[name]["title"],
+        tables.readable_table(name, study, Path("results")),
+    )
     above = f'<p class="note">{html.escape(note)} <a href="{name}.csv">{name}.csv</a></p>'
     return (name, title, above + html_table(table, f"{len(table)} rows" if len(table) > LONG else ""))
 
@@ -110,5 +113,5 @@ if __name__ == "__main__":
     compared = [pd.read_csv(file, dtype={"epsilon": str}) for file in files if file.suffix == ".csv"]
     # A study named as a published one may have none of the published cells.
     sections += [comparison_section(table, study) for table in compared if len(table)]
-    sections += [table_section(name, study) for name in study.figures if name in tables.TABLES]
+    sections += [table_section(name, study) for name in study.figures if name in tables.LAYOUTS]
     output.write_text(page(study, sections), encoding="utf-8")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpmc.metrics.statistics import mean_with_error, median_error, paired
+from dpmc.metrics.statistics import mean_difference, mean_with_error, median_error
 from dpmc.metrics.table import Results
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study, whole
@@ -70,8 +70,10 @@ def compared(results: Results, model: str, epsilon: str, methods: tuple[str, str
             f"{way}_mmd_error": median_error(values),
         }
     row["chains"] = min(len(thesis), len(tight))
-    difference = paired(tight, thesis) if methods[0] != methods[1] else (None, None)
-    for name, pair in zip(COMPARED, (difference, paired(thesis, full), paired(tight, full)), strict=True):
+    difference = mean_difference(tight, thesis) if methods[0] != methods[1] else (None, None)
+    for name, pair in zip(
+        COMPARED, (difference, mean_difference(thesis, full), mean_difference(tight, full)), strict=True
+    ):
         row |= dict(zip((name, f"{name}_error"), pair, strict=True))
     return row
 
@@ -99,7 +101,7 @@ def over_data_sets(study: Study, single: list[dict[str, Any]]) -> Iterator[dict[
 
 if __name__ == "__main__":
     study = load_study(sys.argv[1])
-    single = list(rows(study, Results.of_study(whole.read(study, Path(sys.argv[2])), study)))
+    single = list(rows(study, Results.of_study(whole.read_whole(study, Path(sys.argv[2])), study)))
     table = pd.DataFrame([*single, *over_data_sets(study, single)], columns=COLUMNS)
     # Ten digits: numbers of iterations, which are floats where one is missing, stay whole.
     table.to_csv(sys.argv[3], index=False, float_format="%.10g", lineterminator="\n")

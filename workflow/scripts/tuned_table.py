@@ -83,7 +83,7 @@ def median(values: list[float]) -> float:
 if __name__ == "__main__":
     study = load_study(sys.argv[1])
     table = pd.DataFrame(
-        rows(study, Results.of_study(whole.read(study, Path(sys.argv[2])), study)), columns=COLUMNS
+        rows(study, Results.of_study(whole.read_whole(study, Path(sys.argv[2])), study)), columns=COLUMNS
     )
     # Ten digits: numbers of iterations, which are floats where one is missing, stay whole.
     table.to_csv(sys.argv[3], index=False, float_format="%.10g", lineterminator="\n")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmc.algorithms.acceptance import settle
-from dpmc.algorithms.hyperparameters import fraction, lengths, whole
+from dpmc.algorithms.hyperparameters import fraction, integer, lengths
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import Draws, Needs, PrivateData, Releases, State, Values
 from dpmc.common.errors import DpmcError
@@ -24,7 +24,7 @@ class DPBarker(RandomWalk):
     the rows, gives approximately Logistic(0, 1) noise: Barker's test. One release per iteration.
     """
 
-    batch_size: int = whole("rows b of a batch", searched=True)
+    batch_size: int = integer("rows b of a batch", searched=True)
     clip_factor: float = fraction("clip bound of a row's log ratio in units of √b/(nT)", 1.0)
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmc.algorithms.dp_fast_mh_full import DPFastMHFull
-from dpmc.algorithms.hyperparameters import flag, positive, whole
+from dpmc.algorithms.hyperparameters import flag, integer, positive
 from dpmc.base import FastRule, Values
 
 
@@ -19,7 +19,7 @@ class DPFastMH(DPFastMHFull):
     """
 
     batch_mean: float = positive("λ, expected rows of a minibatch in addition to CM", searched=True)
-    most_rows: int = whole("K: with this number of rows or more, the test is on all rows")
+    most_rows: int = integer("K: with this number of rows or more, the test is on all rows")
     inverted_sensitivity: bool = flag(
         "sensitivity 2 ln(1 + 1/(λCM)) on a minibatch, as in one published script",
         when=("variant", "as_coded"),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmc.algorithms.hyperparameters import choice, flag, lengths, positive, whole
+from dpmc.algorithms.hyperparameters import choice, flag, integer, lengths, positive
 from dpmc.algorithms.leapfrog import Hamiltonian
 from dpmc.base import Needs, PrivateData, Releases
 from dpmc.privacy.events import GaussianRelease
@@ -29,7 +29,7 @@ class DPHMC(Hamiltonian):
 
     tau_l: float = positive("noise multiplier of a log ratio over √n", searched=True)
     tau_g: float = positive("noise multiplier of a gradient over √n", searched=True)
-    steps: int = whole("leapfrog steps L", searched=True)
+    steps: int = integer("leapfrog steps L", searched=True)
     step_size: np.ndarray = lengths("step size η", searched=True)
     mass: np.ndarray = lengths("diagonal of the mass matrix M")
     clip_l: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
+from dpmc.algorithms.hyperparameters import choice, integer, lengths, positive
 from dpmc.algorithms.leapfrog import Hamiltonian
 from dpmc.base import PrivateData, Releases
 from dpmc.privacy.events import NonPrivateRelease
@@ -18,7 +18,7 @@ class HMC(Hamiltonian):
     have no noise, so the first one of a trajectory is taken from the previous iteration.
     """
 
-    steps: int = whole("leapfrog steps L")
+    steps: int = integer("leapfrog steps L")
     step_size: np.ndarray = lengths("step size η")
     mass: np.ndarray = lengths("diagonal of the mass matrix M")
     clip: float = positive("clip bound of a row's log ratio, nats per unit distance", np.inf, infinite=True)

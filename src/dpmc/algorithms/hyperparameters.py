@@ -22,7 +22,7 @@ LEAST, LARGEST = 1e-100, 1e100
 When = tuple[str, str] | None  #: (key, value): applies only if hyperparameter `key` has that value
 
 
-class Rule(NamedTuple):
+class KeyRule(NamedTuple):
     """What a hyperparameter is, and the rule that it must satisfy."""
 
     meaning: str
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
     is_whole: bool = False
 
 
-def _declared(rule: Rule, default: object = MISSING) -> Any:
+def _declared(rule: KeyRule, default: object = MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"rule": rule})
 
 
@@ -53,7 +53,7 @@ def positive(
         return np.inf if infinite and real(value) == np.inf else _number(value)
 
     words = "> 0, may be inf" if infinite else "> 0"
-    return _declared(Rule(meaning, words, check, when, searched), default)
+    return _declared(KeyRule(meaning, words, check, when, searched), default)
 
 
 def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -> Any:
@@ -61,10 +61,10 @@ def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -
     words = "in (0, 1)" if below_one else "in (0, 1]"
     # The largest double below 1: one comparison, <=, serves both intervals.
     most = np.nextafter(1.0, 0.0) if below_one else 1.0
-    return _declared(Rule(meaning, words, lambda value: _number(value, most, words)), default)
+    return _declared(KeyRule(meaning, words, lambda value: _number(value, most, words)), default)
 
 
-def whole(meaning: str, searched: bool = False) -> Any:
+def integer(meaning: str, searched: bool = False) -> Any:
     """Declare a whole number ≥ 1."""
 
     def check(value: object) -> int:
@@ -72,7 +72,7 @@ def whole(meaning: str, searched: bool = False) -> Any:
         # What is not whole goes on unchanged: `count` shows it in its error.
         return count(int(number) if number.is_integer() else value)
 
-    return _declared(Rule(meaning, "whole, at least 1", check, searched=searched, is_whole=True))
+    return _declared(KeyRule(meaning, "whole, at least 1", check, searched=searched, is_whole=True))
 
 
 def lengths(meaning: str, searched: bool = False) -> Any:
@@ -82,7 +82,7 @@ def lengths(meaning: str, searched: bool = False) -> Any:
         items = value if isinstance(value, list | np.ndarray) else [value]
         return np.array([_number(item) for item in items])
 
-    return _declared(Rule(meaning, "> 0, one number or one for each parameter", check, searched=searched))
+    return _declared(KeyRule(meaning, "> 0, one number or one for each parameter", check, searched=searched))
 
 
 def numbers(meaning: str, default: object = MISSING) -> Any:
@@ -95,7 +95,7 @@ def numbers(meaning: str, default: object = MISSING) -> Any:
             raise ValueError(f"{shown(value)} must be one finite number or a list of them")
         return found
 
-    return _declared(Rule(meaning, "finite, one number or a list", check), default)
+    return _declared(KeyRule(meaning, "finite, one number or a list", check), default)
 
 
 def choice(meaning: str, *known: str) -> Any:
@@ -106,7 +106,7 @@ def choice(meaning: str, *known: str) -> Any:
             raise ValueError(f"{shown(value)} must be one of {', '.join(known)}")
         return str(value)
 
-    return _declared(Rule(meaning, " or ".join(known), check), known[0])
+    return _declared(KeyRule(meaning, " or ".join(known), check), known[0])
 
 
 def flag(meaning: str, when: When = None) -> Any:
@@ -117,7 +117,7 @@ def flag(meaning: str, when: When = None) -> Any:
             raise ValueError(f"{shown(value)} must be true or false")
         return value
 
-    return _declared(Rule(meaning, "true or false", check, when), False)
+    return _declared(KeyRule(meaning, "true or false", check, when), False)
 
 
 def fixed(value: object) -> Any:
@@ -158,7 +158,7 @@ def checked(
             words = f": did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
             raise wrong(key, f"unknown hyperparameter for this algorithm{words}")
     for key, field in known.items():
-        rule: Rule = field.metadata["rule"]
+        rule: KeyRule = field.metadata["rule"]
         # `when` names a field declared earlier and with a default, so `ready` has it.
         if rule.when and ready[rule.when[0]] != rule.when[1]:
             continue
@@ -188,7 +188,7 @@ def _fields(cls: type[Algorithm], calibrated: bool) -> dict[str, Field[Any]]:
     return own | cls.calibration if calibrated else own
 
 
-def searched(cls: type[Algorithm]) -> dict[str, Rule]:
+def searched(cls: type[Algorithm]) -> dict[str, KeyRule]:
     """Return the hyperparameters of an algorithm that are searched, last those that not all variants have."""
     rules = {name: field.metadata["rule"] for name, field in _fields(cls, calibrated=True).items()}
     return {n: rules[n] for n in sorted(rules, key=lambda n: rules[n].when is not None) if rules[n].searched}
@@ -251,14 +251,14 @@ def describe(cls: type[Algorithm], calibrated: bool = True) -> list[Hyperparamet
     """Describe the hyperparameters of an algorithm; `calibrated`: also those that only `calibrate` reads."""
     described = []
     for key, field in _fields(cls, calibrated).items():
-        rule: Rule = field.metadata["rule"]
+        rule: KeyRule = field.metadata["rule"]
         default = "" if field.default in (MISSING, None) else str(field.default).lower()
         words = rule.words + (f"; only with {rule.when[0]}: {rule.when[1]}" if rule.when else "")
         described.append(Hyperparameter(key, rule.meaning, words, default))
     return described
 
 
-def missing(cls: type[Algorithm], given: Mapping[str, Any]) -> list[str]:
+def not_given(cls: type[Algorithm], given: Mapping[str, Any]) -> list[str]:
     """Describe each hyperparameter of an algorithm without default that is not given, for an error."""
     return [
         f"{key} ({field.metadata['rule'].meaning}; {field.metadata['rule'].words})"

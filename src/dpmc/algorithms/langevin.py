@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmc.algorithms.hyperparameters import positive, whole
+from dpmc.algorithms.hyperparameters import integer, positive
 from dpmc.base import Algorithm, Model, Needs, PrivateData, Releases, State
 from dpmc.privacy.events import SubsampledGaussianRelease
 
@@ -14,7 +14,7 @@ from dpmc.privacy.events import SubsampledGaussianRelease
 class Langevin(Algorithm):
     """Sampler with steps of h = η/n, one release on a batch of b rows each, and no acceptance test."""
 
-    batch_size: int = whole("rows b of a batch", searched=True)
+    batch_size: int = integer("rows b of a batch", searched=True)
     clip: float = positive("clip bound C of the norm of a row's tempered gradient", searched=True)
     step_size: float = positive("step size η", searched=True)
 

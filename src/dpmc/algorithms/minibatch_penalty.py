@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmc.algorithms.hyperparameters import choice, lengths, positive, whole
+from dpmc.algorithms.hyperparameters import choice, integer, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData, Releases
 from dpmc.privacy.events import SubsampledGaussianRelease
@@ -23,7 +23,7 @@ class MinibatchPenalty(RandomWalk):
     """
 
     tau: float = positive("squared noise multiplier on the batch", searched=True)
-    batch_size: int = whole("rows b of a batch", searched=True)
+    batch_size: int = integer("rows b of a batch", searched=True)
     clip: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
     sensitivity: str = choice(

@@ -11,6 +11,7 @@ from dpmc.algorithms.acceptance import metropolis
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.algorithms.hyperparameters import choice, numbers, positive
 from dpmc.base import (
+    DIFFERENCE_STEP,
     Algorithm,
     Draws,
     Model,
@@ -28,7 +29,6 @@ from dpmc.common.logs import LOGGER
 from dpmc.privacy.events import GaussianRelease
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
-STEP = 1e-4  #: of finite differences, for parameters up to 1
 #: Longest first step of the search for the mode. Far from the mode the law of a noisy sum can be so wide that
 #: the density has ridges there, which long steps reach.
 REACH = 0.03
@@ -187,13 +187,13 @@ def laplace(target: Target, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return -float(target(theta[None])[0])
 
     def slope(theta: np.ndarray) -> np.ndarray:
-        steps = np.diag(STEP * np.maximum(1.0, np.abs(theta)))
+        steps = np.diag(DIFFERENCE_STEP * np.maximum(1.0, np.abs(theta)))
         values = target(np.concatenate([theta + steps, theta - steps]))
         with np.errstate(invalid="ignore"):  # −∞ where the law is degenerate
             return np.nan_to_num(-(values[:d] - values[d:]) / (2.0 * np.diag(steps)), posinf=0.0, neginf=0.0)
 
     def curvature(theta: np.ndarray) -> np.ndarray:
-        steps = np.diag(STEP * np.maximum(1.0, np.abs(theta)))
+        steps = np.diag(DIFFERENCE_STEP * np.maximum(1.0, np.abs(theta)))
         ends = signs[:, None, None, None, None] * steps[i] + signs[:, None, None, None] * steps[j]
         values = target((theta + ends).reshape(-1, d)).reshape(2, 2, d, d)
         with np.errstate(invalid="ignore"):

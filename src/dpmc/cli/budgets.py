@@ -59,7 +59,7 @@ def budgets(options: argparse.Namespace) -> None:
 
     study = load_study(options.study)
     inputs = [("--hyperparameters", file) for file in options.hyperparameters]
-    outputs.check(options, inputs)
+    outputs.check_outputs(options, inputs)
     tuned = {}
     for file in options.hyperparameters:
         content = read_yaml(file)
@@ -67,4 +67,4 @@ def budgets(options: argparse.Namespace) -> None:
             tuned[content["model"], content["method"]] = content["hyperparameters"]
         except (KeyError, TypeError):
             raise DpmcError(f"{file}: must be a file written by dpmc tune") from None
-    write_table(options.output, budgets.COLUMNS, budgets.rows(study, tuned))
+    write_table(options.output, budgets.BUDGET_COLUMNS, budgets.rows(study, tuned))

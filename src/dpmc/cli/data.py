@@ -9,7 +9,7 @@ from dpmc.studies import load_study, problem_of
 
 def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
-    outputs.check(options, [("--rows", options.rows)])
+    outputs.check_outputs(options, [("--rows", options.rows)])
     study = load_study(options.study)
     problem_of(study, options.model, dataset=options.data, rows=options.rows).write(options.output)
 
@@ -22,7 +22,7 @@ def fetch(options: argparse.Namespace) -> None:
     if options.output is None:
         print(sources.fetch(source), end="")
         return
-    outputs.check(options)
+    outputs.check_outputs(options)
     # After the check of the output, so that no download is made in vain.
     checksums = sources.fetch(source)
     with files.replacing(options.output) as temporary:

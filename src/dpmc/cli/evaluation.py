@@ -27,17 +27,17 @@ def summary(options: argparse.Namespace) -> None:
     by_cell: dict[tuple[str, str], list[tuple[Path, DataTree]]] = {}
     for file in map(Path, options.files):
         tree = as_tree(file)
-        of = str(tree.attrs.get("mode")), cells.name(tree.attrs)
+        of = str(tree.attrs.get("mode")), cells.cell_name(tree.attrs)
         by_cell.setdefault(of, []).append((file, tree))
     for runs in by_cell.values():
         files, trees = zip(*runs, strict=True)
-        print(*cells.lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
-        print(*parameters.lines(parameters.summary(*trees, level=options.level)), sep="\n")
+        print(*cells.summary_lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
+        print(*parameters.parameter_lines(parameters.summary(*trees, level=options.level)), sep="\n")
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, and of its exact samples, as CSV."""
-    from dpmc.metrics import cell
+    from dpmc.metrics import cell, table
 
     study, files = _study_and_files(options)
     rows = []
@@ -50,15 +50,15 @@ def evaluate(options: argparse.Namespace) -> None:
         problem = problem_of(study, options.model, options.data, exact=True)
     if options.baselines:
         rows += cell.baseline_metrics(problem, study.name)
-    write_table(options.output, cell.COLUMNS, rows)
+    write_table(options.output, table.METRIC_COLUMNS, rows)
 
 
 def trace(options: argparse.Namespace) -> None:
     """Write metrics along the chains of the cells of one model as CSV."""
-    from dpmc.metrics import traces
+    from dpmc.metrics.traces import TRACE_COLUMNS, traces
 
     study, files = _study_and_files(options)
-    write_table(options.output, traces.COLUMNS, traces.traces(*_chains_and_problem(study, files, options)))
+    write_table(options.output, TRACE_COLUMNS, traces(*_chains_and_problem(study, files, options)))
 
 
 def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
@@ -69,7 +69,7 @@ def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
     study, files = load_study(options.study), []
     for name in options.chains:
         files += [name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name]
-    outputs.check(options, [("--data", options.data), *(("--chains", file) for file in files)])
+    outputs.check_outputs(options, [("--data", options.data), *(("--chains", file) for file in files)])
     return study, files
 
 

@@ -3,7 +3,7 @@
 import argparse
 import csv
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from dpmc.algorithms import ALGORITHMS
 from dpmc.algorithms.hyperparameters import hyperparameters_in
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.studies import Hyperparameters, Study, load_study, pinned_hyperparameters, read_yaml
+from dpmc.studies import SourcedValues, Study, load_study, pinned_hyperparameters, read_yaml
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
@@ -31,15 +31,15 @@ def study_as_asked(options: argparse.Namespace) -> Study:
     return dataclasses.replace(study, **{key: value for key, value in given.items() if value is not None})
 
 
-def hyperparameters_of(study: Study, model: str, method: str, file: Path | None) -> Hyperparameters:
+def hyperparameters_of(study: Study, model: str, method: str, file: Path | None) -> SourcedValues:
     """Return the hyperparameters of `--hyperparameters`, or the study's own."""
     if file is None:
         return pinned_hyperparameters(study, model, method)
     values = hyperparameters_in(read_yaml(file), str(file), {"model": model, "method": method})
-    return Hyperparameters(values, str(file))
+    return SourcedValues(values, str(file))
 
 
-def write_table(output: Path, columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> None:
+def write_table(output: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows, mappings with these keys, as CSV."""
     with files.replacing(output) as temporary, open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")

@@ -15,7 +15,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.logs import on_standard_error
 
-LONGEST = 1000  #: characters of an error's line
+LONGEST_LINE = 1000  #: characters of an error's line
 #: Commands that do not report time and memory: short ones, and releases, whose time may depend on the rows.
 AT_ONCE = ("fetch", "budget", "init", "summary", "ledger", "check-release", "release")
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
@@ -73,11 +73,11 @@ def _execute(options: argparse.Namespace, began: float) -> None:
 
 
 def _in_one_line(error: Exception) -> str:
-    """Format an error as one line of at most `LONGEST` characters."""
+    """Format an error as one line of at most `LONGEST_LINE` characters."""
     text = str(error)
     if isinstance(error, OSError):  # mostly about a file
         text = f"{error.filename}: " * bool(error.filename) + (error.strerror or text)
     elif isinstance(error, MemoryError):
         text = f"not enough memory ({error})"
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"

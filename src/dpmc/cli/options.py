@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import yaml
 
-from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, count, decimal, whole
+from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, count, decimal, whole_number
 from dpmc.common.version import __version__
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,10 +22,10 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"dpmc: error: {' '.join(message.split())} (see {self.prog} --help)\n")
 
 
-def argument(read: Callable[[str], Value]) -> Callable[[str], Value]:
+def argument(read: Callable[[str], _Value]) -> Callable[[str], _Value]:
     """Turn a function that raises ValueError into a type of argparse that keeps its message."""
 
-    def convert(text: str) -> Value:
+    def convert(text: str) -> _Value:
         try:
             return read(text)
         except ValueError as error:
@@ -42,12 +42,12 @@ def file(text: str) -> Path:
 
 
 #: Types of values by their names in `options.yaml`; each raises ValueError for a wrong text.
-TYPES: dict[str, Callable[[str], Any]] = {
+ARGUMENT_TYPES: dict[str, Callable[[str], Any]] = {
     "number": decimal,
-    "positive": lambda text: count(whole(text)),
-    "seed": lambda text: count(whole(text), least=0),
-    "chains": lambda text: count(whole(text), most=MOST_CHAINS),
-    "rows_per_person": lambda text: count(whole(text), most=MOST_ROWS_PER_PERSON),
+    "positive": lambda text: count(whole_number(text)),
+    "seed": lambda text: count(whole_number(text), least=0),
+    "chains": lambda text: count(whole_number(text), most=MOST_CHAINS),
+    "rows_per_person": lambda text: count(whole_number(text), most=MOST_ROWS_PER_PERSON),
     "file": file,
     "path": Path,
 }
@@ -59,7 +59,7 @@ class Command(NamedTuple):
     module: str  # of dpmc.cli; the function has the command's name, with _ for -
     purpose: str
     example: str
-    options: dict[str, dict[str, Any]]  # by name, keywords of argparse; `type`: a name in `TYPES`
+    options: dict[str, dict[str, Any]]  # by name, keywords of argparse; `type`: a name in `ARGUMENT_TYPES`
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C, eight times as fast
@@ -89,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
         )
         for option, keywords in command.options.items():
             kind = keywords.get("type")
-            read = {"type": argument(TYPES[kind])} if kind else {}
+            read = {"type": argument(ARGUMENT_TYPES[kind])} if kind else {}
             metavar = {"metavar": "FILE"} if kind == "file" else {}
             subparser.add_argument(option, **{**metavar, **keywords, **read})
         if "--output" in command.options:

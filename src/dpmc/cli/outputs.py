@@ -11,7 +11,7 @@ from dpmc.common.errors import DpmcError
 Files = Iterable[tuple[str, Path | None]]
 
 
-def check(
+def check_outputs(
     options: argparse.Namespace, inputs: Files = (), outputs: Files = (), continued: Sequence[str] = ()
 ) -> None:
     """Refuse outputs that would overwrite something else or cannot be written; create no file.

@@ -12,17 +12,17 @@ def plot(options: argparse.Namespace) -> None:
     from dpmc.reports import plots, tables
 
     study, name = load_study(options.study), options.figure
-    if name in tables.TABLES:
-        tables.check_names(name, options.output)
-        read = tables.inputs(name, study, options.results)
+    if name in tables.LAYOUTS:
+        tables.check_table_names(name, options.output)
+        read = tables.table_files(name, study, options.results)
     else:
         models, read = plots.reads(name, study, options.results)
         if models and not options.metrics:
             raise DpmcError(f"--metrics: needed to draw {name}")
-        plots.check_names(options.output)
+        plots.check_figure_names(options.output)
     inputs = [("--metrics", file) for file in options.metrics] + [("--results", file) for file in read]
-    outputs.check(options, inputs, [("--output", file) for file in options.output])
-    if name in tables.TABLES:
-        tables.write(name, study, options.output, options.results)
+    outputs.check_outputs(options, inputs, [("--output", file) for file in options.output])
+    if name in tables.LAYOUTS:
+        tables.save_table(name, study, options.output, options.results)
     else:
         plots.plot(name, study, options.metrics, options.output, options.results)

@@ -14,7 +14,7 @@ from dpmc.common.shipped import PACKAGE
 
 TEMPLATE = PACKAGE / "template"
 DATA = Path("measurements.csv")
-ROWS = 2000
+EXAMPLE_ROWS = 2000
 INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of the template names them
 
 
@@ -34,10 +34,10 @@ def init(options: argparse.Namespace) -> None:
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(TEMPLATE / part, folder / part)
         readme = folder / "README.md"
-        readme.write_text(readme.read_text().format(seed=options.seed, n=ROWS))
+        readme.write_text(readme.read_text().format(seed=options.seed, n=EXAMPLE_ROWS))
         generator = np.random.default_rng(options.seed)
-        x = generator.standard_normal(ROWS)
-        y = INTERCEPT + SLOPE * x + generator.standard_normal(ROWS)
+        x = generator.standard_normal(EXAMPLE_ROWS)
+        y = INTERCEPT + SLOPE * x + generator.standard_normal(EXAMPLE_ROWS)
         np.savetxt(folder / DATA, np.column_stack([x, y]), "%.6g", ",", header="x,y", comments="")
     except OSError as error:  # for example a full disk
         for part in (*parts, DATA):

@@ -28,7 +28,7 @@ def release(options: argparse.Namespace) -> None:
     if file is None:
         raise DpmcError("--data: needed, since the study names no file with rows of this model")
     inputs = [("--data", file), ("--hyperparameters", options.hyperparameters), ("--ledger", options.ledger)]
-    outputs.check(options, inputs)
+    outputs.check_outputs(options, inputs)
     ledger = DataLedger.open(options.ledger)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
     columns = spec.columns or columns

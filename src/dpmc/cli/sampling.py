@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
-from dpmc.common.progress import reporter
+from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import chain_files
 from dpmc.data.problem import Problem
@@ -48,7 +48,7 @@ def sample(options: argparse.Namespace) -> None:
     measured = options.times is not None and options.times.is_file() and options.times.read_bytes()
     if measured and not measured.startswith((b"wall_seconds\t", b"s\th:m:s\t")):  # ours, or of Snakemake
         raise DpmcError(f"--times: {options.times}: exists and has no run times; name another file")
-    outputs.check(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
+    outputs.check_outputs(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
     starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     if study.person and not options.quiet:
@@ -68,13 +68,13 @@ def sample(options: argparse.Namespace) -> None:
         check_starts(problem.model, problem.starts[first : first + study.chains], first)
     # Before the first release, while it can still be stopped.
     _say_what_runs_cost(cells, len(asked[0].seeds))
-    with jobs.alone(all_jobs):
+    with jobs.alone_with_jobs(all_jobs):
         # All are there if another process made them while this one waited.
         if options.force or not all(path.exists() for a in asked for path in a.files.values()):
             for job in all_jobs:
                 epsilons = " ".join(cell.epsilon for cell in job.cells)
                 name = f"{options.model} {job.cells[0].method} epsilon {epsilons}"
-                jobs.sample(job, options.checkpoint_seconds, None if options.quiet else reporter(name))
+                jobs.sample_job(job, options.checkpoint_seconds, None if options.quiet else live_line(name))
             jobs.finish(all_jobs)
     files = [[a.files[epsilon, seed] for seed in a.seeds] for a in asked for epsilon in a.epsilons]
     _say_how_it_went(files, options.quiet or options.no_summary)
@@ -156,9 +156,9 @@ def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
     for about in (chains[0].attrs for chains in cells):
         if about["status"] != "ok":
             variant = f" ({about['variant']})" if about["variant"] else ""
-            print(f"dpmc: {summary.name(about)}{variant}: {about['status']}", file=sys.stderr)
+            print(f"dpmc: {summary.cell_name(about)}{variant}: {about['status']}", file=sys.stderr)
     if not quiet:
-        print(*summary.lines(list(zip(cells, files, strict=True))), sep="\n", file=sys.stderr)
+        print(*summary.summary_lines(list(zip(cells, files, strict=True))), sep="\n", file=sys.stderr)
 
 
 def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
@@ -194,7 +194,7 @@ def speed(options: argparse.Namespace) -> None:
     """
     from dpmc.sampling import speed
 
-    outputs.check(options, [("--data", file) for file in options.data])
+    outputs.check_outputs(options, [("--data", file) for file in options.data])
     study = load_study(options.study)
     files = {path.parent.name: path for path in options.data}
     chosen: dict[tuple[str, str], str] = {}
@@ -212,7 +212,7 @@ def speed(options: argparse.Namespace) -> None:
             cell = make_cell(study, problem, method, epsilon, pinned_hyperparameters(study, model, method))
             iterations, seconds = speed.seconds_per_iteration(cell)
             values = (study.name, model, method, epsilon, iterations, seconds)
-            rows.append(dict(zip(speed.COLUMNS, values, strict=True)))
+            rows.append(dict(zip(speed.SPEED_COLUMNS, values, strict=True)))
             if not options.quiet:
                 print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
-    write_table(options.output, speed.COLUMNS, rows)
+    write_table(options.output, speed.SPEED_COLUMNS, rows)

@@ -10,7 +10,7 @@ import yaml
 from dpmc.cli import outputs
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
-from dpmc.common.progress import reporter
+from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data.problem import Problem
 from dpmc.studies import Study, load_study, problem_of
@@ -34,13 +34,13 @@ def tune(options: argparse.Namespace) -> None:
     written = [("--output", options.output)]
     written += [("--table", table)] if options.search else []
     # The table of an interrupted search exists and is continued.
-    outputs.check(options, [("--data", options.data)], written, continued=["--table"])
+    outputs.check_outputs(options, [("--data", options.data)], written, continued=["--table"])
     if options.search:
         result = _search(study, options, table)
     else:
         tried = study.is_tried(options.model, options.method)
         problem = _tuning_problem(study, options) if tried else None
-        progress = None if options.quiet else reporter(f"tune {options.model} {options.method}")
+        progress = None if options.quiet else live_line(f"tune {options.model} {options.method}")
         result = pinned.pinned(study, options.model, options.method, problem, progress)
     with files.replacing(options.output) as temporary:
         temporary.write_text(yaml.safe_dump(result, sort_keys=False, allow_unicode=True))
@@ -53,7 +53,8 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
     name = f"search {options.model} {options.method}"
-    problem, progress = _tuning_problem(study, options), None if options.quiet else reporter(name, "trials")
+    problem = _tuning_problem(study, options)
+    progress = None if options.quiet else live_line(name, "trials")
     task = search.task_of_study(study, options.model, options.method, problem)
     trials, seeds = options.trials or study.tuning.trials, options.seeds or study.tuning.seeds
     total = len(problem.starts) // study.chains

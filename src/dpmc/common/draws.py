@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MINIMUM_DRAWS = 4  # of a split R-hat, which needs a variance in each half of a chain
 NEEDED = ("ledger", "iterations", "model")  #: attributes of every run
-NAMED = 5  #: parameters that a message names, at most
+MOST_NAMED = 5  #: parameters that a message names, at most
 
 
 class Diagnostics(NamedTuple):
@@ -55,7 +55,7 @@ def loaded(run: object) -> xarray.DataTree:
     return run
 
 
-def second_half(tree: xarray.DataTree) -> xarray.DataArray:
+def late_draws(tree: xarray.DataTree) -> xarray.DataArray:
     """Return θ (chain, draw, parameter) of the iterations (k + 1) // 2 ... k of a run (`loaded`)."""
     theta = tree["posterior"].dataset["theta"]
     if "chain" not in theta.dims:  # of one that was selected
@@ -76,9 +76,9 @@ def warning_of_unmoved(draws: np.ndarray, names: Iterable[object]) -> str:
     found = [every[i] for i in np.flatnonzero(still.any(axis=0))]
     if not found:
         return ""
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     chains = "the chain" if len(draws) == 1 else f"{still.any(axis=1).sum()} of {len(draws)} chains"
-    return f"{', '.join(found[:NAMED])}{more}: never moved in the second half of {chains}"
+    return f"{', '.join(found[:MOST_NAMED])}{more}: never moved in the second half of {chains}"
 
 
 def diagnostics(draws: np.ndarray) -> Diagnostics:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of tables of rows
 
-LONGEST = 143  #: bytes of a name that usual file systems take; most take 255
-DIGITS = 16  #: of the digest in a shortened name
+LONGEST_FILE_NAME = 143  #: bytes of a name that usual file systems take; most take 255
+DIGEST_DIGITS = 16  #: of the digest in a shortened name
 LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
 NO_UTF8 = "cannot be written as NetCDF: its path must be UTF-8"
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
@@ -42,14 +42,14 @@ def stem(path: Path) -> str:
 def sibling(path: Path, ending: str, begin: str = "") -> Path:
     """Return the path in the same folder whose name is `begin`, the name of `path`, and `ending`.
 
-    A name that would be longer than `LONGEST` bytes and than that of `path` is shortened to the larger of
-    these, with a digest: so a file system that takes the name of `path` takes it too. It is the same in each
-    call, and different for different names.
+    A name that would be longer than `LONGEST_FILE_NAME` bytes and than that of `path` is shortened to the
+    larger of these, with a digest: so a file system that takes the name of `path` takes it too. It is the
+    same in each call, and different for different names.
     """
-    name, most = os.fsencode(path.name), max(LONGEST, len(os.fsencode(path.name)))
+    name, most = os.fsencode(path.name), max(LONGEST_FILE_NAME, len(os.fsencode(path.name)))
     before, after = os.fsencode(begin), os.fsencode(ending)
     if len(before + name + after) > most:
-        after = b"-" + hashlib.sha256(name).hexdigest()[:DIGITS].encode() + after
+        after = b"-" + hashlib.sha256(name).hexdigest()[:DIGEST_DIGITS].encode() + after
         # Not in the middle of a character, for file systems that take whole ones only.
         name = name[: most - len(before + after)].decode(errors="ignore").encode()
     return path.with_name(os.fsdecode(before + name + after))

@@ -10,7 +10,7 @@ from dpmc.common.logs import LOGGER
 Progress = Callable[..., None]
 
 
-def reporter(name: str, what: str = "iterations") -> Progress:
+def live_line(name: str, what: str = "iterations") -> Progress:
     """Return `report(done, total, word="")`: it rewrites one line on a terminal, else logs every 10 s.
 
     `what` names the things counted; `word` is added to the line.

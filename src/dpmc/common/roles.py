@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Flag, auto
 from typing import Any, NamedTuple, TypeVar
 
+from dpmc.common.checks import Check
+
 
 class Role(Flag):
     """What a fact of a run changes, and where it stands."""
@@ -25,7 +27,6 @@ class Role(Flag):
 
 
 PUBLIC = Role.DRAWS | Role.ASKED | Role.FILE | Role.RELEASE | Role.ENTRY
-Check = Callable[[Any], None]  # raises ValueError or DpmcError for a value that no run has
 
 
 class Fact(NamedTuple):
@@ -37,7 +38,7 @@ class Fact(NamedTuple):
     check: Check | None  # of what stands in a release
 
 
-T = TypeVar("T", bound=type)
+_T = TypeVar("_T", bound=type)
 
 
 def fact(
@@ -86,7 +87,7 @@ class derived(property):
         return decorate
 
 
-def declared(cls: T) -> T:
+def declared(cls: _T) -> _T:
     """Check a dataclass when it is imported: each field has a role, what a release shows has a check.
 
     Raises TypeError naming the field.

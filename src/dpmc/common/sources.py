@@ -2,9 +2,9 @@
 
 Two kinds of versions decide what Snakemake makes anew:
 
-- Metrics, traces, budgets, tables, claims, figures and pages are cheap. They follow `version` of the command
-  or script that makes them: its source and that of every module imported from there on, also inside functions
-  or by a name in a text.
+- Metrics, traces, budgets, tables, claims, figures and pages are cheap. They follow `sources_version` of the
+  command or script that makes them: its source and that of every module imported from there on, also inside
+  functions or by a name in a text.
 - Data, tuning files and chains are dear, and a refactoring must not remake them. They follow versions that a
   person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`. So do speeds,
   which are measured by sampling.
@@ -26,11 +26,11 @@ from pathlib import Path
 from dpmc.common.shipped import PACKAGE
 
 #: A text like "dpmc.reports.tables.models" or "dpmc.algorithms.hmc:HMC" names a module that is loaded later.
-NAMED = re.compile(r"(\w+(?:\.\w+)*):\w+|(\w+(?:\.\w+)+)")
+MODULE_IN_TEXT = re.compile(r"(\w+(?:\.\w+)*):\w+|(\w+(?:\.\w+)+)")
 
 
 @functools.cache
-def version(*roots: str | Path, without: tuple[str, ...] = ()) -> str:
+def sources_version(*roots: str | Path, without: tuple[str, ...] = ()) -> str:
     """Return a digest of the sources of `roots` and of all that they import, see `modules`.
 
     It does not depend on where the package is installed. Cached: sources do not change under a process.
@@ -48,7 +48,7 @@ def modules(*roots: str | Path, without: tuple[str, ...] = ()) -> set[str]:
     return {name.partition(":")[0] for name in _walked(roots, without)}
 
 
-def beside(reference: str, *folders: Path) -> Path | None:
+def file_beside(reference: str, *folders: Path) -> Path | None:
     """Return the file of the module in "module:name" if it is in one of `folders`, which dpmc's are not."""
     module = reference.partition(":")[0]
     return None if module.partition(".")[0] == PACKAGE.name else _file(module, folders)
@@ -126,5 +126,5 @@ def _imports(node: ast.AST, package: str) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
         case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]) if start.endswith("."):
             yield f"{start}*"  # as in f"dpmc.cli.{name}"
-        case ast.Constant(value=str(text)) if named := NAMED.fullmatch(text):
+        case ast.Constant(value=str(text)) if named := MODULE_IN_TEXT.fullmatch(text):
             yield named[1] or named[2]

@@ -31,7 +31,7 @@ _PARITY = 0x1BD11BDA
 _WORD_MASK = 0xFFFFFFFF
 
 
-def key(seed: int) -> Key:
+def key_of_seed(seed: int) -> Key:
     """Return the key (2,) of a seed below 2**64: its upper and its lower 32 bits."""
     return np.array([seed >> 32, seed & _WORD_MASK], dtype=np.uint32)
 

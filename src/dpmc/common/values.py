@@ -12,7 +12,7 @@ from dpmc.common.errors import DpmcError
 if TYPE_CHECKING:
     import numpy as np
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 #: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
 MOST = 10**9
@@ -34,7 +34,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
 DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
-def whole(text: str) -> int:
+def whole_number(text: str) -> int:
     """Read a whole number in plain digits.
 
     Raises ValueError otherwise; `int` would accept `1_0` and the digits of other scripts.
@@ -90,7 +90,7 @@ def rounded_up(number: float, digits: int) -> float:
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(number))
 
 
-def checked(where: str, check: Callable[..., Value], *arguments: object) -> Value:
+def checked(where: str, check: Callable[..., _Value], *arguments: object) -> _Value:
     """Return `check(*arguments)`; raise DpmcError that begins with `where` in place of its ValueError.
 
     A DpmcError names its place itself.
@@ -103,7 +103,7 @@ def checked(where: str, check: Callable[..., Value], *arguments: object) -> Valu
         raise DpmcError(f"{where}: {error}") from None
 
 
-def positive(value: object, where: str) -> float:
+def positive_number(value: object, where: str) -> float:
     """Return a finite number greater than 0; otherwise raise DpmcError naming `where`."""
     number = checked(where, real, value)
     if not 0.0 < number < math.inf:

@@ -30,17 +30,17 @@ CLIPPED = ("ratio_clipped", "gradient_clipped")  #: rows clipped: exact function
 #: Further counts of algorithms that use a random number of rows: rows used, tests with noise, on all rows.
 RANDOM_ROWS = ("rows_used", "noise_drawn", "all_rows")
 #: All counts. `accepted`: proposals accepted. `diverging`: proposals not finite or beyond 1e30.
-TOTALS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
+COUNTERS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
 
 
-Run: TypeAlias = "xarray.DataTree | str | Path"  #: a result of `dpmc.sample` or `dpmc.release`, or its file
+ResultOrFile: TypeAlias = "xarray.DataTree | str | Path"  #: of `dpmc.sample` or `dpmc.release`
 
 
 @dataclass
 class Chains:
     """The chains of one run, finished or read from a file; c chains, k kept draws, d parameters.
 
-    `counts`: by the names of TOTALS, since the previous kept draw; of a file only `rows_used`, if recorded.
+    `counts`: by the names of COUNTERS, since the previous kept draw; of a file only `rows_used`, if recorded.
     `totals`: the same summed over all iterations, also after the last kept draw; RANDOM_ROWS if recorded.
     """
 
@@ -140,7 +140,7 @@ def chains_of(tree: "xarray.DataTree") -> Chains:
     groups = tree.children
     stats = groups["sample_stats"]
     random_rows = "rows_used" in stats.variables
-    names = [name for name in TOTALS if random_rows or name not in RANDOM_ROWS]
+    names = [name for name in COUNTERS if random_rows or name not in RANDOM_ROWS]
     if attrs.get("mode") == "release":
         names = [name for name in names if name not in CLIPPED and f"{name}_total" in stats.attrs]
         events = json.loads(attrs["ledger"])["performed"]
@@ -169,7 +169,7 @@ def _check(chains: Chains) -> None:
     """Raise KeyError, TypeError or ValueError for attributes and counts that are damaged or do not fit."""
     attrs = chains.attrs
     for key, check in CHECKS.items():
-        if key in OPTIONAL and str(attrs.get(key, "inf")) == "inf":
+        if key in OPTIONAL_ATTRIBUTES and str(attrs.get(key, "inf")) == "inf":
             continue
         value = attrs[key]  # a KeyError names what is missing
         try:
@@ -221,4 +221,4 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "ledger": _check_ledger,
 }
 #: Of them, those that are checked only if they are there and finite: without a budget it allows "inf".
-OPTIONAL = ("thin", "chains", "dimension", "budget_iterations")
+OPTIONAL_ATTRIBUTES = ("thin", "chains", "dimension", "budget_iterations")

@@ -65,7 +65,7 @@ def build(
             raise DpmcError(
                 f"data: {dataset}: rows of norms up to {pictures.norm:g}, {model_id} takes {norm:g}"
             )
-        train, test = images.build(pictures)
+        train, test = images.build_rows(pictures)
         if n is not None and n > len(train):
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)

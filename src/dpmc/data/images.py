@@ -9,20 +9,18 @@ which are public. Data sets whose name ends in `-own` are fitted as in the paper
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
+from dpmc.common.threefry import Floats
 from dpmc.data import idx, sources
-
-Floats = npt.NDArray[np.float64]
 
 COMPONENTS = 50
 LARGEST_PIXEL = 255.0
-BLOCK = 4096  # pictures converted to floating point at once
+PICTURES_AT_ONCE = 4096  # pictures converted to floating point at once
 OWN, TUNING = "-own", "-tuning"
-NAMES = tuple(f"{name}{ending}" for name in sources.table()["sets"] for ending in ("", OWN))
+NAMES = tuple(f"{name}{ending}" for name in sources.source_table()["sets"] for ending in ("", OWN))
 PATTERN = "|".join(NAMES)
 NOT_COVERED = "the projection was fitted on the private rows: the guarantee does not cover it"
 
@@ -47,7 +45,7 @@ def image_set(name: str) -> ImageSet | None:
     """
     whole = name.removesuffix(TUNING)
     base = whole.removesuffix(OWN)
-    entry = sources.table()["sets"].get(base)
+    entry = sources.source_table()["sets"].get(base)
     if entry is None:
         return None
     classes = entry["classes" if name == whole else "tuning"]
@@ -55,13 +53,13 @@ def image_set(name: str) -> ImageSet | None:
     return ImageSet(name, base, sources.source(entry["source"]), classes, entry["classes"], sizes, norm, own)
 
 
-def missing(dataset: str) -> str | None:
+def why_missing(dataset: str) -> str | None:
     """Return the reason why an image data set is unavailable, in one line; None otherwise."""
     wanted = image_set(dataset)
-    return sources.missing(wanted.source) if wanted else None
+    return sources.why_unavailable(wanted.source) if wanted else None
 
 
-def build(wanted: ImageSet) -> tuple[Floats, Floats]:
+def build_rows(wanted: ImageSet) -> tuple[Floats, Floats]:
     """Return the rows (label, x) of a data set for inference, (n, 1 + 50), and for testing, (m, 1 + 50).
 
     Raises DpmcError for files that are missing or wrong, or have other numbers of rows than in the table.
@@ -101,8 +99,8 @@ def principal_components(pictures: idx.Bytes, number: int) -> tuple[Floats, Floa
     """
     n, p = pictures.shape
     total, products = np.zeros(p), np.zeros((p, p))
-    for at in range(0, n, BLOCK):
-        block = pictures[at : at + BLOCK].astype(float)
+    for at in range(0, n, PICTURES_AT_ONCE):
+        block = pictures[at : at + PICTURES_AT_ONCE].astype(float)
         total += block.sum(axis=0)
         products += block.T @ block
     mean = total / n
@@ -116,7 +114,7 @@ def principal_components(pictures: idx.Bytes, number: int) -> tuple[Floats, Floa
 
 def _pictures(source: sources.Source) -> list[idx.Bytes]:
     """Return pictures (n, pixels) and labels (n,) for training, then for testing, empty if there are none."""
-    files = sources.contents(source)
+    files = sources.unpacked_files(source)
     parts: list[idx.Bytes] = []
     for part in ("train", "t10k"):
         if f"{part}-images-idx3-ubyte" not in files:

@@ -20,14 +20,12 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.roles import Role, declared, derived, fact, working
 from dpmc.common.values import MOST_PARAMETERS, array, shown
 from dpmc.data import chain_files
-from dpmc.evaluators.calls import without_warnings
+from dpmc.evaluators.calls import LARGEST_VALUE, without_warnings
 from dpmc.models.fingerprint import digest, fingerprint, public_values
 from dpmc.models.trial import try_out
 
 if TYPE_CHECKING:
     from dpmc.evaluators.generic import Evaluator
-
-LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 
 #: The dimensions of each array in a file, of a problem and of its exact posterior. Equal names, equal sizes.
 ARRAYS = {
@@ -35,14 +33,14 @@ ARRAYS = {
     "starts": ("start", "parameter"),
     "true_theta": ("parameter",),
 }
-EXACT = {
+EXACT_ARRAYS = {
     "reference": ("draw", "parameter"),
     "baselines": ("baseline", "baseline_draw", "parameter"),
     "posterior_mean": ("parameter",),
     "posterior_covariance": ("parameter", "parameter_"),
 }
 #: Those that may be missing; `histogram_counts` has a dimension for each parameter.
-OPTIONAL = {
+OPTIONAL_ARRAYS = {
     "test_rows": ("test_row", "column"),
     "histogram_edges": ("parameter", "edge"),
     "histogram_counts": (),
@@ -177,7 +175,7 @@ class Problem(Setting):
     @functools.cached_property
     def evaluator(self) -> "Evaluator":
         """Return the evaluator of the rows; it makes its layouts when they are first needed."""
-        return evaluators.build(self.model, self.rows)
+        return evaluators.evaluator_of(self.model, self.rows)
 
     @functools.cached_property
     def _digest(self) -> str:
@@ -193,9 +191,11 @@ class Problem(Setting):
         """Return dimensions and values of the arrays that the problem has."""
         held = {name: getattr(self, name) for name in (*ARRAYS, "test_rows")}
         held |= {each.name: getattr(self.exact, each.name) for each in fields(Exact)}
-        dims = ARRAYS | EXACT | OPTIONAL
+        dims = ARRAYS | EXACT_ARRAYS | OPTIONAL_ARRAYS
         dims["histogram_counts"] = tuple(f"bin_{axis}" for axis in range(self.dimension))
-        return {name: (dims[name], held[name]) for name in held if name not in OPTIONAL or held[name].size}
+        return {
+            name: (dims[name], held[name]) for name in held if name not in OPTIONAL_ARRAYS or held[name].size
+        }
 
     def check(self, source: str) -> None:
         """Raise DpmcError, naming `source`, if arrays do not fit the model or are not finite."""
@@ -241,7 +241,7 @@ def read_problem(path: str | Path) -> Problem:
     """
     with files.reading(path) as file:
         chain_files.check_schema(path, file.attrs)
-        names = [*ARRAYS, *EXACT, *(name for name in OPTIONAL if name in file.variables)]
+        names = [*ARRAYS, *EXACT_ARRAYS, *(name for name in OPTIONAL_ARRAYS if name in file.variables)]
         arrays: dict[str, Any] = {
             name: files.values_of(file, name).astype(float, copy=False) for name in names
         }

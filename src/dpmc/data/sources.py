@@ -23,7 +23,7 @@ from dpmc.common.files import replacing
 from dpmc.data import archives, idx
 
 DOWNLOADS = Path("data/downloads")
-SECONDS = 600  # time limit of a package client
+CLIENT_SECONDS = 600  # time limit of a package client
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class Source:
 
 
 @functools.cache
-def table() -> dict[str, Any]:
+def source_table() -> dict[str, Any]:
     """Return the content of `sources.yaml`."""
     return yaml.safe_load((Path(__file__).parent / "sources.yaml").read_text())
 
 
 def source(name: str) -> Source:
     """Return a source of the table; raise DpmcError for an unknown name."""
-    known = table()["sources"]
+    known = source_table()["sources"]
     if name not in known:
         raise DpmcError(f"source: {name!r} is unknown; known: {', '.join(known)}")
     entry = dict(known[name])
     return Source(name=name, command=tuple(entry.pop("command", ())), **entry)
 
 
-def contents(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
+def unpacked_files(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
     """Return the unpacked bytes of a source's files in its folder, by name.
 
     Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
@@ -81,7 +81,7 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
     marker = root / f"{wanted.name}.missing"
     try:
         _find(wanted, root)
-        files = contents(wanted, root)
+        files = unpacked_files(wanted, root)
     except DpmcError as error:
         with replacing(marker) as temporary:
             temporary.write_text(f"{error}\n")
@@ -90,7 +90,7 @@ def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
     return "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in files.items())
 
 
-def missing(wanted: Source, root: Path = DOWNLOADS) -> str | None:
+def why_unavailable(wanted: Source, root: Path = DOWNLOADS) -> str | None:
     """Return the reason why a source is unavailable, in one line; None if present or not yet fetched."""
     marker, folder = root / f"{wanted.name}.missing", root / wanted.name
     found, archive = [_path(folder, name) for name in wanted.files], _archive(wanted, root)
@@ -122,7 +122,7 @@ def _find(wanted: Source, root: Path) -> None:
         quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as work:
-                subprocess.run(wanted.command, cwd=work, check=True, timeout=SECONDS, **quiet)
+                subprocess.run(wanted.command, cwd=work, check=True, timeout=CLIENT_SECONDS, **quiet)
                 return _unpack(wanted, Path(work) / archive.name, folder)
         except subprocess.CalledProcessError as error:
             lines = (error.stderr.strip() or error.stdout.strip() or "it said nothing").splitlines()

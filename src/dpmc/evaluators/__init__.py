@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpmc.evaluators.generic import Evaluator
 
 
-def build(model: Model, rows: np.ndarray) -> "Evaluator":
+def evaluator_of(model: Model, rows: np.ndarray) -> "Evaluator":
     """Return the evaluator for a model and its rows (n, d_x), by the form that the model offers."""
     from dpmc.evaluators import affine, generic, softplus  # with numba, which is slow to import
 

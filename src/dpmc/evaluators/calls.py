@@ -17,6 +17,7 @@ import numpy as np
 from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.common.errors import DpmcError
 
+LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
 MOST_ROWS = 16384  #: rows of one call of `log_likelihood` that sums over all rows, at most
 
 

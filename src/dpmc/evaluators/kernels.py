@@ -328,15 +328,15 @@ def unclipped_range(strips, s, size, ends, middle, r, bound):
     first = first_at_least(strips, s, size, 1.0, least)
     end = first_above(strips, s, size, 1.0, most)
     # The roots are rounded; the rows at both ends decide.
-    while first < end and not within(ends, strips[s, 1, first], r, bound):
+    while first < end and not ends_within(ends, strips[s, 1, first], r, bound):
         first += 1
-    while first < end and not within(ends, strips[s, 1, end - 1], r, bound):
+    while first < end and not ends_within(ends, strips[s, 1, end - 1], r, bound):
         end -= 1
     return (first, end) if first < end else (0, 0)
 
 
 @njit(**ROW_SUMS)
-def within(ends, y, r, bound):
+def ends_within(ends, y, r, bound):
     """Return whether ‖R (x, y, 1)‖ is within the bound for both ends of x."""
     v = r[3] * y + r[4]
     u, w = r[0] * ends[0] + r[1] * y + r[2], r[0] * ends[1] + r[1] * y + r[2]
@@ -419,7 +419,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                 factors[j] = 0.0
             i = 0
             while i < d:
-                if paired(active, c, i):
+                if are_paired(active, c, i):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
@@ -441,7 +441,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
             i = 0
             while i < d:
                 one, two = 0.0, 0.0
-                if paired(active, c, i):
+                if are_paired(active, c, i):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
@@ -461,7 +461,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
 
 
 @njit(**ROW_SUMS)
-def paired(active, c, i):
+def are_paired(active, c, i):
     """Return whether components i and i + 1 of chain c's gradients have one coefficient each."""
     return i + 1 < active.shape[1] and active[c, i] == 1 and active[c, i + 1] == 1
 
@@ -731,13 +731,13 @@ def add_softplus_change(old, new, sign, out):
 WEYL = np.uint64(0x9E3779B97F4A7C15)
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 #: First index of an iteration's uniform numbers, by purpose; each purpose uses far fewer than 2⁴⁰ numbers.
-ARRIVALS, ROWS, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
+ARRIVALS, ROW_PLACES, THINNING, NOISE = 0, 1 << 40, 2 << 40, 3 << 40
 #: A row's ratio beyond its bound by less than this, relatively, is rounding and does not count as clipped.
-ROUNDING = 1e-9
+RATIO_ROUNDING = 1e-9
 
 
 @njit(**EXACT_ORDER)
-def uniform(word, k):
+def uniform_number(word, k):
     """Return the k-th uniform number of a 64-bit word, strictly between 0 and 1.
 
     Counter-based (SplitMix64; Steele, Lea and Flood 2014): all numbers of a chain's iteration follow from one
@@ -755,7 +755,7 @@ def uniforms(words, k):
     """Return the k-th uniform number of each word (chains,)."""
     numbers = np.empty(words.shape[0])
     for c in range(words.shape[0]):
-        numbers[c] = uniform(words[c], k)
+        numbers[c] = uniform_number(words[c], k)
     return numbers
 
 
@@ -766,7 +766,7 @@ def poisson_counts(words, mean, most):
     for c in range(words.shape[0]):
         time = 0.0
         while counts[c] < most:
-            time -= math.log(uniform(words[c], ARRIVALS + counts[c]))
+            time -= math.log(uniform_number(words[c], ARRIVALS + counts[c]))
             # Ends for NaN, too.
             if not time <= mean[c]:
                 break
@@ -779,7 +779,7 @@ def draw_with_replacement(word, count, threshold, alias):
     """Draw rows (count,) by Walker's alias method: column i gives i up to threshold_i, alias_i beyond."""
     n, chosen = threshold.shape[0], np.empty(count, np.int64)
     for j in range(count):
-        place = uniform(word, ROWS + j) * n
+        place = uniform_number(word, ROW_PLACES + j) * n
         column = int(place)
         chosen[j] = column if place - column < threshold[column] else alias[column]
     return chosen
@@ -795,10 +795,10 @@ def thinned_log_ratio(word, ratios, reach, h):
     total, clipped = 0.0, 0
     for j in range(ratios.shape[0]):
         v = ratios[j] / reach[j] if reach[j] > 0.0 else 0.0
-        clipped += not abs(v) <= 1.0 + ROUNDING
+        clipped += not abs(v) <= 1.0 + RATIO_ROUNDING
         v = v if v > -1.0 else -1.0
         v = v if v < 1.0 else 1.0
-        if uniform(word, THINNING + j) * (1.0 + h) < 1.0 - h * v:
+        if uniform_number(word, THINNING + j) * (1.0 + h) < 1.0 - h * v:
             total += math.log((1.0 + h * v) / (1.0 - h * v))
     return total, clipped
 

@@ -23,17 +23,16 @@ from dpmc.evaluators import calls
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.secret_batches import draw_batch
 
-BLOCK = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
-LARGEST_VALUE = 1e150  #: of a row, so that its square is finite
+ROWS_OF_CALL = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has no noise (`secure_noise`)
 LARGEST_SCALE = 2.0**52  #: of noise, in units: integers up to it are exact as floats
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
 SCALES = (1.0, 10.0, 100.0, 1000.0)  #: multiples of positions at which a model is tried
-OUTLIERS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
+COMPANION_FACTORS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
 #: Gradients are clipped to this part less than their bound, so that rounding cannot exceed it.
 MARGIN = 2.0**-30
 
-Values = Callable[[np.ndarray], np.ndarray]  # rows (m, columns) -> (m, …)
+RowFunction = Callable[[np.ndarray], np.ndarray]  # rows (m, columns) -> (m, …)
 
 
 class Lattice(NamedTuple):
@@ -236,7 +235,7 @@ class LatticeEvaluator(Evaluator):
         return values, self._usable if chosen is None else self._usable[chosen]
 
 
-def in_block(method: Values, rows: np.ndarray, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def in_block(method: RowFunction, rows: np.ndarray, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return a method's values of rows (m, columns), computed in `block` (at least m, columns).
 
     Each row is at its place in the block, and the other places have copies of the last row. If the method
@@ -255,7 +254,7 @@ def in_block(method: Values, rows: np.ndarray, block: np.ndarray, shape: tuple[i
     return values
 
 
-def attempted(method: Values, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+def attempted(method: RowFunction, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     """Return a method's values of a block, None if it raises or returns another shape."""
     rows = block.view()
     rows.flags.writeable = False
@@ -322,7 +321,7 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
     Each row is checked alone, because a check of all rows might depend on the others.
     """
     with calls.without_warnings():
-        usable: np.ndarray = (np.abs(rows) <= LARGEST_VALUE).all(axis=1)  # NaN is not
+        usable: np.ndarray = (np.abs(rows) <= calls.LARGEST_VALUE).all(axis=1)  # NaN is not
         check = getattr(model, "check_rows", None)
         for j in np.flatnonzero(usable) if check is not None else ():
             row = rows[j : j + 1].copy()
@@ -335,7 +334,7 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
 
 
 def block_size(model: Model, columns: int) -> int:
-    """Return how many rows a model is called with: `BLOCK`, or 1 if a row's values depend on its block.
+    """Return how many rows a model is called with: `ROWS_OF_CALL`, or 1 if its block changes a row's values.
 
     Found on public rows at two public positions and at larger multiples of them (`keeps_to_itself`). A model
     that fails at the two positions is called with single rows, too. A dependence that shows elsewhere alone
@@ -343,7 +342,7 @@ def block_size(model: Model, columns: int) -> int:
     """
     generator = np.random.default_rng(0)
     theta = 0.5 * generator.standard_normal((2, int(model.dimension)))
-    methods: list[tuple[Values, bool]] = []  # and whether it may fail
+    methods: list[tuple[RowFunction, bool]] = []  # and whether it may fail
     # A model of one's own has all names, and says which methods its class has.
     offers = getattr(model, "offers", functools.partial(hasattr, model))
     for name in ("log_likelihood", "log_likelihood_gradient"):
@@ -353,17 +352,17 @@ def block_size(model: Model, columns: int) -> int:
     methods += [(getattr(model, name), False) for name in ("statistics", "summaries") if offers(name)]
     with calls.without_warnings():
         try:
-            rows = np.abs(generator.standard_normal((BLOCK, columns)))
+            rows = np.abs(generator.standard_normal((ROWS_OF_CALL, columns)))
             if hasattr(model, "simulate"):
-                rows = np.array(model.simulate(generator, theta[0], BLOCK), dtype=float)
-            order = generator.permutation(BLOCK)
+                rows = np.array(model.simulate(generator, theta[0], ROWS_OF_CALL), dtype=float)
+            order = generator.permutation(ROWS_OF_CALL)
             alike = all(keeps_to_itself(method, rows, order, may_fail) for method, may_fail in methods)
         except Exception:  # of a user's code, on rows unlike any that it expects
             return 1
-    return BLOCK if alike else 1
+    return ROWS_OF_CALL if alike else 1
 
 
-def keeps_to_itself(method: Values, rows: np.ndarray, order: np.ndarray, may_fail: bool) -> bool:
+def keeps_to_itself(method: RowFunction, rows: np.ndarray, order: np.ndarray, may_fail: bool) -> bool:
     """Return whether a method's value of a row (m, columns) has equal bits whatever the other rows are.
 
     The others are in another order; or the first is 0 or an outlier; or all are copies of one row. A method
@@ -373,7 +372,7 @@ def keeps_to_itself(method: Values, rows: np.ndarray, order: np.ndarray, may_fai
     if straight is None:
         return may_fail
     cases = [(rows[order], everywhere, order, False)]  # rows, places to compare, where they were before
-    for factor in OUTLIERS:
+    for factor in COMPANION_FACTORS:
         changed = rows.copy()
         changed[0] = factor * rows[1]
         cases.append((changed, everywhere[1:], everywhere[1:], True))
@@ -388,7 +387,7 @@ def keeps_to_itself(method: Values, rows: np.ndarray, order: np.ndarray, may_fai
     return True
 
 
-def value_or_none(method: Values, rows: np.ndarray) -> np.ndarray | None:
+def value_or_none(method: RowFunction, rows: np.ndarray) -> np.ndarray | None:
     """Return a method's value of rows, None if it raises."""
     try:
         return np.array(method(rows))

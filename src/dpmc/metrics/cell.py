@@ -1,8 +1,8 @@
 """The metrics of one cell (model, method, epsilon): tidy rows, one value each, nothing blank.
 
-Rows have the keys of `COLUMNS`; `seed` is "" for metrics of the whole cell. If metrics cannot be computed, a
-row with metric "status" names them and the reason, at most one such row per seed and one per cell. A cell
-whose algorithm is a variant has a row with metric "variant" that describes it.
+Rows have the keys of `METRIC_COLUMNS`; `seed` is "" for metrics of the whole cell. If metrics cannot be
+computed, a row with metric "status" names them and the reason, at most one such row per seed and one per
+cell. A cell whose algorithm is a variant has a row with metric "variant" that describes it.
 """
 
 import itertools
@@ -20,8 +20,7 @@ from dpmc.data.histogram import accuracy, symmetric_kl
 from dpmc.data.problem import Problem
 from dpmc.metrics.mmd import equally_spaced, published_mmd
 from dpmc.metrics.spending import spending
-from dpmc.metrics.table import COLUMNS as COLUMNS
-from dpmc.metrics.table import Row
+from dpmc.metrics.table import METRIC_COLUMNS, Row
 from dpmc.metrics.traces import milestones
 
 #: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
@@ -159,7 +158,7 @@ def _rows(
     """
     texts = {"status": "; ".join(reasons), "variant": variant}
     cells: list[tuple[str, float | str]] = [*values.items(), *(text for text in texts.items() if text[1])]
-    return [dict(zip(COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
+    return [dict(zip(METRIC_COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
 
 
 def second_half_of(chain: Chains) -> np.ndarray:

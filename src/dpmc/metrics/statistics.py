@@ -30,6 +30,6 @@ def mean_with_error(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), error
 
 
-def paired(values: dict[str, float], others: dict[str, float]) -> tuple[float, float]:
+def mean_difference(values: dict[str, float], others: dict[str, float]) -> tuple[float, float]:
     """Return the mean over common seeds of values minus others, and its standard error."""
     return mean_with_error([values[seed] - others[seed] for seed in values if seed in others])

@@ -17,6 +17,7 @@ from dpmc.common.draws import warning_of_unmoved
 from dpmc.data.chain_files import Chains
 from dpmc.data.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half_of
+from dpmc.metrics.table import CLIP_LIMIT, RATIO_CLIPPED
 
 #: Chains with acceptance rates outside of these rarely mix. The best rate of a random walk is about 0.23 to
 #: 0.45, less if the test is noisy, and that of HMC about 0.65 to 0.8.
@@ -28,8 +29,6 @@ ESS_LEAST = 25.0
 RHAT_MOST = 1.05
 #: One chain: only the two parts of its second half are compared.
 DRIFT_MOST = 1.2
-#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): with more the chain samples another distribution.
-CLIPPED_MOST = 0.10
 #: A larger share is clipped only if the log-likelihood is NaN or the bound is wrong by orders of magnitude.
 ALL_CLIPPED = 0.99
 #: Share of the proposals that are not finite.
@@ -38,8 +37,8 @@ DIVERGING_MOST = 0.5
 NAN = "the log-likelihood may be NaN or infinite"  #: a cause of clipping
 #: Kind of clipping -> the metric with its fraction, the hyperparameters that bound it in some algorithms, and
 #: a likely cause if all are clipped.
-CLIPPED = {
-    "log ratios": ("ratio_clip_fraction", ("clip", "clip_l"), NAN),
+CLIP_METRICS = {
+    "log ratios": (RATIO_CLIPPED, ("clip", "clip_l"), NAN),
     "gradients": ("gradient_clip_fraction", ("clip", "clip_g"), NAN),
     "summaries": (
         "sum_clip_fraction",
@@ -59,7 +58,7 @@ class _Result(NamedTuple):
     unmoved: str  # names parameters that a chain never moved; "" if there are none
 
 
-def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]:
+def summary_lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]:
     """Return a table of the finished cells of a method on a model, a row for each ε, then warnings.
 
     A cell is its runs (seeds) and their files, none if they are in memory.
@@ -78,7 +77,7 @@ def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]
     if any("*" in column for column in columns):
         said.append("  * private, not to be released")
     warnings = [
-        f"dpmc: warning: {name(result.about)}: {text}"
+        f"dpmc: warning: {cell_name(result.about)}: {text}"
         for result in results
         # A status names the problem; a release has none.
         if result.values and result.about.get("status", "ok") == "ok"
@@ -97,7 +96,7 @@ def lines(cells: Sequence[tuple[Sequence[Chains], Sequence[Path]]]) -> list[str]
     return said + warnings
 
 
-def name(about: Mapping[Any, Any]) -> str:
+def cell_name(about: Mapping[Any, Any]) -> str:
     """Return the name of a cell, from the attributes of a chain file."""
     return f"{about['model']} {about['method']} epsilon {about['epsilon']}"
 
@@ -150,7 +149,7 @@ def _row(result: _Result, files: Sequence[Path]) -> dict[str, str]:
         "ESS": text("ess_bulk_min", ".0f"),
         "R-hat": "-" if result.chains == 1 else text("rhat_max", ".2f"),
     }
-    row |= {f"{what} clipped*": text(key, ".1%") for what, (key, *_) in CLIPPED.items()}
+    row |= {f"{what} clipped*": text(key, ".1%") for what, (key, *_) in CLIP_METRICS.items()}
     if files:
         row["file"] = str(files[0]) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
     return row
@@ -171,11 +170,11 @@ def _warnings(result: _Result) -> Iterator[str]:
     accepted, ess, rhat = map(values.get, ("acceptance_rate", "ess_bulk_min", "rhat_max"))
     if values["diverged"] > DIVERGING_MOST:
         yield f"most proposals are not finite: make {step} smaller"
-    for what, (key, bounds, cause) in CLIPPED.items():
+    for what, (key, bounds, cause) in CLIP_METRICS.items():
         share, clip = values.get(key, 0.0), own(*bounds)
         if share > ALL_CLIPPED:
             yield (f"all {what} are clipped (private): {cause}; see what the model gives on simulated rows")
-        elif share > CLIPPED_MOST:
+        elif share > CLIP_LIMIT:
             remedy = f"raise {clip}" if clip else f"make {step} smaller"
             yield (
                 f"{share:.0%} of {what} are clipped (private), which biases the chain: {remedy}; "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws not
     from pandas import DataFrame
 
 FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
-COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
+METRIC_COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 Row = dict[str, str | int | float]  #: by column
 
 
@@ -29,6 +29,9 @@ class Metric(NamedTuple):
     of_exact_samples: bool = False  # whether exact samples have it, too
 
 
+RATIO_CLIPPED = "ratio_clip_fraction"
+#: "Fewer than 10 % clipped" (Section 6.3 of the thesis): with more the chain samples another distribution.
+CLIP_LIMIT = 0.10
 #: Metrics of metrics.csv and of the tables along chains.
 METRICS = {
     "mmd": Metric("MMD", of_exact_samples=True),
@@ -38,7 +41,7 @@ METRICS = {
     "outside_fraction": Metric(),
     "test_accuracy": Metric(),
     "acceptance_rate": Metric(),
-    "ratio_clip_fraction": Metric("fraction clipped", "clipped log ratios"),
+    RATIO_CLIPPED: Metric("fraction clipped", "clipped log ratios"),
     "gradient_clip_fraction": Metric("fraction clipped", "clipped gradients"),
     "sum_clip_fraction": Metric("fraction clipped", "clipped summaries"),
     "noise_fraction": Metric("iterations with noise"),
@@ -56,13 +59,13 @@ METRICS = {
     "epsilon_spent_tight": Metric("ε spent (tight accounting)"),
     "epsilon_total": Metric("total ε spent"),
 }
-TEXTS = ("status", "variant")  #: in metrics.csv beside them, with a text as value
-MILESTONES = re.compile(r"symmetric_kl_(at_\d+|by_\d+_rows)")
+TEXT_METRICS = ("status", "variant")  #: in metrics.csv beside them, with a text as value
+MILESTONE_METRIC = re.compile(r"symmetric_kl_(at_\d+|by_\d+_rows)")
 
 
 def is_metric(name: str) -> bool:
     """Return whether there is a metric of this name."""
-    return name in METRICS or MILESTONES.fullmatch(name) is not None
+    return name in METRICS or MILESTONE_METRIC.fullmatch(name) is not None
 
 
 class Borrowed(Protocol):
@@ -92,19 +95,19 @@ def read_metrics(*paths: Path) -> DataFrame:
     """
     import pandas as pd
 
-    tables = [typed(read_table(path, COLUMNS, "a CSV table of metrics"), str(path)) for path in paths]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=[*COLUMNS, "text"])
+    tables = [typed(read_table(path, METRIC_COLUMNS, "a CSV table of metrics"), str(path)) for path in paths]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=[*METRIC_COLUMNS, "text"])
 
 
 def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     """Return a metrics table of text with its types.
 
-    `value` is a float, NaN where the metric is one of `TEXTS`, whose value is in the new column `text`.
+    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the column `text`.
     `epsilon` is canonical, "" for none. Other columns stay text.
 
     Raises DpmcError for a value or an epsilon that is not a number.
     """
-    is_text = table["metric"].isin(TEXTS)
+    is_text = table["metric"].isin(TEXT_METRICS)
     try:
         value = table["value"].mask(is_text, "nan").astype(float)
         names = {text: canonical_epsilon(text) if text else "" for text in table["epsilon"].unique()}

@@ -19,7 +19,7 @@ from dpmc.metrics.table import Row
 from dpmc.privacy import accountants
 from dpmc.privacy.events import NonPrivateRelease, counts, from_counts, from_json, repeat
 
-COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric", "value")
+TRACE_COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric", "value")
 DISTANCE_EVERY = 500
 ACCURACY_EVERY = 100
 MILESTONES = (4_000, 10_000)  # iterations
@@ -34,7 +34,7 @@ def traces(chains: Iterable[Chains], problem: Problem) -> Iterator[Row]:
     """
     previous = None
     for chain in chains:
-        names, seed = [str(chain.attrs[key]) for key in COLUMNS[:4]], int(chain.attrs["seed"])
+        names, seed = [str(chain.attrs[key]) for key in TRACE_COLUMNS[:4]], int(chain.attrs["seed"])
         along: list[tuple[int | str, str, dict[int, float]]] = [(seed, "rows_used", rows_used(chain))]
         if problem.exact.histogram_counts.size:
             along.append((seed, "symmetric_kl", divergences(chain, problem)))
@@ -45,7 +45,7 @@ def traces(chains: Iterable[Chains], problem: Problem) -> Iterator[Row]:
         previous = names
         for of, metric, values in along:
             for iteration, value in values.items():
-                yield dict(zip(COLUMNS, (*names, of, iteration, metric, value), strict=True))
+                yield dict(zip(TRACE_COLUMNS, (*names, of, iteration, metric, value), strict=True))
 
 
 def divergences(chain: Chains, problem: Problem) -> dict[int, float]:

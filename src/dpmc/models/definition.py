@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dpmc.base import Model
 from dpmc.common.errors import DpmcError
-from dpmc.models.published import ExactDraws, Rows
+from dpmc.models.published import ExactDraws, RowMaker
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Definition:
     n: int  # rows of the published data set
     tempering: float | None  # n_0: T = n_0 / n; None: T = 1
     true_theta: tuple[float, ...]
-    published_rows: Rows | None = None
+    published_rows: RowMaker | None = None
     published_draws: ExactDraws | None = None  # None: those of our seeds
     uniform_starts: bool = False  # start points are uniform on ±1/√d; else normal
     #: Mean and sd of normal start points; None: the model's `start`, else the true θ, and the posterior's sd.

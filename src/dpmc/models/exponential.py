@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpmc.base import NoisySum
+from dpmc.base import DIFFERENCE_STEP, NoisySum
 from dpmc.common.errors import DpmcError
 from dpmc.models.summaries import log_normal
-
-STEP = 1e-4  #: of finite differences, for parameters up to 1
 
 
 class FlatPrior:
@@ -82,7 +80,7 @@ class ExponentialFamily:
         slopes = []
         for i in range(theta.shape[1]):
             step = np.zeros_like(theta)
-            step[:, i] = STEP * np.maximum(1.0, np.abs(theta[:, i]))
+            step[:, i] = DIFFERENCE_STEP * np.maximum(1.0, np.abs(theta[:, i]))
             slopes.append((mean_at(theta + step) - mean_at(theta - step)) / (2.0 * step[:, i : i + 1]))
         covariance = solved(self.gradient_form(theta)[0], np.stack(slopes, axis=1))
         return mean_at(theta), 0.5 * (covariance + covariance.transpose(0, 2, 1))

@@ -9,7 +9,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 
 #: Optional attributes of a model besides its densities and their gradients (docs/how-to/own-model.md).
-OPTIONAL = (
+OPTIONAL_FUNCTIONS = (
     *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
     *("summaries", "summary_count", "summary_log_likelihood"),
@@ -63,8 +63,8 @@ class Model:
             "log_prior_gradient": log_prior_gradient,
         }
         for name in optional:
-            if name not in OPTIONAL:
-                raise DpmcError(f"Model: {shown(name)} is unknown; known: {', '.join(OPTIONAL)}")
+            if name not in OPTIONAL_FUNCTIONS:
+                raise DpmcError(f"Model: {shown(name)} is unknown; known: {', '.join(OPTIONAL_FUNCTIONS)}")
         if gradient not in (None, "jax"):
             raise DpmcError(f'Model: gradient: {shown(gradient)} must be "jax", or left out')
         if gradient == "jax":

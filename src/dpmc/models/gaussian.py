@@ -113,7 +113,7 @@ def dp_hmc_covariance() -> np.ndarray:
 
     size = len(DP_HMC_EIGENVALUES)
     # The second of the three keys drew the eigenvalues.
-    matrix_key = threefry.split(threefry.key(DP_HMC_COVARIANCE_SEED), 3)[2]
+    matrix_key = threefry.split(threefry.key_of_seed(DP_HMC_COVARIANCE_SEED), 3)[2]
     orthonormal = np.linalg.qr(threefry.uniform(matrix_key, (size, size))).Q
     covariance = (orthonormal * np.array(DP_HMC_EIGENVALUES)) @ orthonormal.T
     return (covariance + covariance.T) / 2  # symmetric to the last bit

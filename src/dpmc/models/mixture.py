@@ -8,9 +8,9 @@ from scipy.special import expit
 
 from dpmc.models.exponential import FlatPrior
 
-GRID = 121  # points per axis at which the likelihood is computed
+GRID_POINTS = 121  # points per axis at which the likelihood is computed
 SQUARES = 1200  # per axis, on which the posterior is tabulated
-NEGLIGIBLE = 40.0  # densities below e^−40 of the largest are ignored
+NEGLIGIBLE_DEPTH = 40.0  # densities below e^−40 of the largest are ignored
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,15 @@ class Mixture(FlatPrior):
 
         from dpmc.evaluators.softplus import SoftplusEvaluator  # numba is slow to import, and rarely needed
 
-        axis = np.linspace(-self.limit, self.limit, GRID)
+        axis = np.linspace(-self.limit, self.limit, GRID_POINTS)
         theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
         unbounded = np.full(len(theta), np.inf)
         sums, _ = SoftplusEvaluator(self, rows).ratio_sums(np.zeros_like(theta), theta, unbounded)
-        surface = temperature * sums.reshape(GRID, GRID)
+        surface = temperature * sums.reshape(GRID_POINTS, GRID_POINTS)
 
         edges, step = [], axis[1] - axis[0]
         for side in (0, 1):  # where the density is not negligible along an axis
-            inside = axis[surface.max(axis=1 - side) - surface.max() > -NEGLIGIBLE]
+            inside = axis[surface.max(axis=1 - side) - surface.max() > -NEGLIGIBLE_DEPTH]
             ends = max(inside[0] - step, -self.limit), min(inside[-1] + step, self.limit)
             edges.append(np.linspace(*ends, SQUARES + 1))
         centres = [0.5 * (e[1:] + e[:-1]) for e in edges]

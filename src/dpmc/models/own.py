@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmc.base import has_diverged
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import MOST_PARAMETERS, array, checked, count, positive, shown
+from dpmc.common.values import MOST_PARAMETERS, array, checked, count, positive_number, shown
 from dpmc.evaluators.calls import name_of, real_array
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
@@ -94,7 +94,7 @@ def _checked(own: object, name: str) -> Definition:
             given[key] = array(given[key], (d,), f"{where}: {key}")
     tempering = given.get("tempering")
     if tempering is not None:
-        tempering = positive(tempering, f"{where}: tempering")
+        tempering = positive_number(tempering, f"{where}: tempering")
     return Definition(OwnModel(own, name), n, tempering, tuple(given.get("true_theta", np.zeros(d))))
 
 

@@ -32,7 +32,7 @@ PAPER_GAUSSIAN_SEED = 4627290  # the DP-HMC paper's
 REFERENCE_SEEDS = {"banana": 56437, "gaussian": 434927}
 
 
-Rows = Callable[[int], Floats]  #: n -> (n, columns)
+RowMaker = Callable[[int], Floats]  #: n -> (n, columns)
 ExactDraws = Callable[[Any, int], list[Floats]]  #: posterior, number -> reference draws, then ten baselines
 
 
@@ -53,22 +53,22 @@ def normals(key: Key) -> Any:
 def circle_rows(n: int) -> Floats:
     """Return the thesis's circle rows (n, 1), r ~ N(3, 1) (Section 5.1); the thesis has 100,000."""
     # The first key of the split is not used.
-    return threefry.normal(threefry.split(threefry.key(CIRCLE_SEED))[1], (n, 1)) + 3.0
+    return threefry.normal(threefry.split(threefry.key_of_seed(CIRCLE_SEED))[1], (n, 1)) + 3.0
 
 
-def of_banana(model: Any, theta: tuple[float, ...]) -> tuple[Rows, ExactDraws]:
+def of_banana(model: Any, theta: tuple[float, ...]) -> tuple[RowMaker, ExactDraws]:
     """Return the rows and exact draws of a banana with these true parameters."""
     return (
-        lambda n: model.simulate(normals(threefry.key(BANANA_SEED)), np.array(theta), n),
+        lambda n: model.simulate(normals(threefry.key_of_seed(BANANA_SEED)), np.array(theta), n),
         lambda its, size: [its.draws(normals(key), size) for key in posterior_keys("banana")],
     )
 
 
-def of_gaussian(theta: tuple[float, ...], precision: Floats, seed: int) -> tuple[Rows, ExactDraws]:
+def of_gaussian(theta: tuple[float, ...], precision: Floats, seed: int) -> tuple[RowMaker, ExactDraws]:
     """Return the rows, by their seed, and exact draws of a Gaussian with this mean and inverse covariance."""
     draws = threefry.multivariate_normal
     return (
-        lambda n: draws(threefry.key(seed), theta, np.linalg.inv(precision), n),
+        lambda n: draws(threefry.key_of_seed(seed), theta, np.linalg.inv(precision), n),
         lambda its, size: [draws(k, its.mean(), its.covariance(), size) for k in posterior_keys("gaussian")],
     )
 
@@ -78,8 +78,8 @@ def posterior_keys(family: str) -> list[Key]:
 
     The baselines are the black lines of the figures.
     """
-    reference = threefry.key(REFERENCE_SEEDS[family])
-    return [reference, *threefry.split(threefry.key(BASELINE_SEED), 10)]
+    reference = threefry.key_of_seed(REFERENCE_SEEDS[family])
+    return [reference, *threefry.split(threefry.key_of_seed(BASELINE_SEED), 10)]
 
 
 def starts(true_theta: npt.ArrayLike, scale: float, chains: int = 20) -> Floats:
@@ -93,5 +93,5 @@ def starts(true_theta: npt.ArrayLike, scale: float, chains: int = 20) -> Floats:
     would cost privacy.
     """
     centre = np.asarray(true_theta, dtype=float)
-    steps = [threefry.normal(threefry.key(START_SEED + i), centre.size) for i in range(chains)]
+    steps = [threefry.normal(threefry.key_of_seed(START_SEED + i), centre.size) for i in range(chains)]
     return centre + scale * np.array(steps).reshape(chains, centre.size)

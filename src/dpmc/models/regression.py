@@ -20,13 +20,13 @@ from dpmc.common.draws import (
     diagnostics,
     for_all_rows,
     is_of_tempered_sum,
+    late_draws,
     loaded,
-    second_half,
     warning_of_unmoved,
 )
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
-from dpmc.common.values import array, checked, count, positive, shown
+from dpmc.common.values import array, checked, count, positive_number, shown
 from dpmc.models.columns import Coding, same_name, text_of
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.gaussian import GaussianPosterior
@@ -122,9 +122,9 @@ class GeneralizedLinearModel:
         _refuse_equal(self.columns, who)
         _refuse_equal(self.parameters, who)
         self.dimension = len(self.parameters)
-        self.tempering = None if tempering is None else positive(tempering, f"{who}: tempering")
+        self.tempering = None if tempering is None else positive_number(tempering, f"{who}: tempering")
         self._intercept = intercept
-        self._norm = None if norm is None else positive(norm, f"{who}: norm")
+        self._norm = None if norm is None else positive_number(norm, f"{who}: norm")
         sds = [prior_sd] * self.dimension if np.ndim(prior_sd) == 0 else prior_sd
         self.prior_sd = array(sds, (self.dimension,), f"{who}: prior_sd")
         if not (self.prior_sd > 0.0).all():
@@ -134,7 +134,7 @@ class GeneralizedLinearModel:
         for name, share in (binary or {}).items():
             if name not in names:
                 raise DpmcError(f"{who}: binary: {shown(name)} must be one of the predictors {names}")
-            if positive(share, f"{who}: binary: {name}") >= 1.0:
+            if positive_number(share, f"{who}: binary: {name}") >= 1.0:
                 raise DpmcError(f"{who}: binary: {name}: {shown(share)} must be a share of ones below 1")
             self._binary = {**self._binary, names.index(name): float(share)}
 
@@ -295,7 +295,7 @@ class GeneralizedLinearModel:
         import xarray
 
         seed, tree = checked("predict: seed", count, seed, 0), loaded(tree)
-        theta = second_half(tree)
+        theta = late_draws(tree)
         if tuple(theta["parameter"].values.tolist()) != tuple(self.parameters):
             raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
         if not hasattr(self, "simulate"):
@@ -391,7 +391,7 @@ class LinearRegression(RegressionSummaries, ExponentialFamily, GeneralizedLinear
         if len(names) != 1:
             raise DpmcError(f"{who}: outcome: {shown(outcome)} must be one column")
         self._y_centre, self._y_scale = float(centre[0]), float(scale[0])
-        self.sd = None if sd is None else positive(sd, f"{who}: sd")
+        self.sd = None if sd is None else positive_number(sd, f"{who}: sd")
         super().__init__(names[0], predictors, **options)
         self._coefficients = p = self.dimension - (self.sd is None)
         rows, columns = np.triu_indices(p)
@@ -627,7 +627,7 @@ def _standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.nda
         if not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
             raise DpmcError(f"{where}: {name}: {shown(pair)} must be (centre, scale)")
         table[i] = array(pair, (2,), f"{where}: {name}")
-        positive(table[i, 1], f"{where}: {name}: scale")
+        positive_number(table[i, 1], f"{where}: {name}: scale")
     return names, table[:, 0], table[:, 1]
 
 
@@ -648,7 +648,7 @@ def _coded(
         if len(texts) < 2 or len(set(texts)) < len(texts):
             raise DpmcError(f"{where}: {shown(given)} must be two or more different levels")
         known[name], parts = texts, list(given.values()) if isinstance(given, Mapping) else [1.0] * len(texts)
-        total = sum(positive(part, where) for part in parts)
+        total = sum(positive_number(part, where) for part in parts)
         shares[name] = tuple(float(part) / total for part in parts)
     filled: dict[str, Any] = {}
     for name, value in fills.items():

@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from dpmc.base import Model, NoisySum, SummaryModel
+from dpmc.base import DIFFERENCE_STEP, Model, NoisySum, SummaryModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.evaluators.calls import (
@@ -44,7 +44,6 @@ NEAR = 2.0**-50  #: relative difference of positions at which values are equal u
 #: Usual codes of labels and of missing values, which a model may look for in all rows of a call.
 CODES = (-1.0, 0.0, 1.0, -9.0, 9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0)
 SOME = 50  #: components of a gradient that are compared away from the start point, about
-STEP = 1e-4  #: of finite differences, for parameters up to 1
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
 
 Method = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
@@ -193,7 +192,7 @@ def _check_gradients(
                 densities.append((name, density, gradient(model, theta, rows)))
     for (name, density, slopes), i in itertools.product(densities, components):
         step = np.zeros(len(theta))
-        step[i] = STEP * max(1.0, abs(theta[i]))
+        step[i] = DIFFERENCE_STEP * max(1.0, abs(theta[i]))
         with _failing_elsewhere():
             near, far = (
                 (density(theta + k * step) - density(theta - k * step)) / (2.0 * k * step[i]) for k in (1, 2)

@@ -16,7 +16,7 @@ from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
 from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
-ROUNDING = 1e-13  #: exceeds the rounding error of delta, a difference, relative to the probability before it
+DELTA_ROUNDING = 1e-13  #: exceeds the rounding error of delta, relative to the probability before it
 
 
 def check_classical(epsilon: float, delta: float, noise_multiplier: float, remedy: str) -> None:
@@ -71,7 +71,7 @@ def corrected_release(
     event = FastMetropolisRelease(name, epsilon, on_all, n, most_rows, free, noise)
     if most_rows:  # by the worst of its tests, rounded up
         (upper,), (lower,) = worst(event).tails(np.array([epsilon]))
-        bound = float(upper - math.exp(epsilon) * lower + ROUNDING * upper)
+        bound = float(upper - math.exp(epsilon) * lower + DELTA_ROUNDING * upper)
         if bound > delta:
             excess = f"an iteration has delta up to {bound:.3g}, must be at most {delta:g}"
             raise DpmcError(f"{setting}: {excess}; take a larger delta or a larger K")

@@ -214,7 +214,7 @@ class PrivateData:
 
         All are (chains,). Without noise: not a release. At a diverged proposal no rows are read.
         """
-        safe, within, diverged = readable(theta, proposal, bound)
+        safe, within, diverged = without_diverged(theta, proposal, bound)
         total, counts = self._evaluator.ratio_sums(theta, safe, within)
         self.ratio_clipped += counts
         return total, self._temperature * self._evaluator.unit_of_ratios(within), diverged
@@ -223,7 +223,7 @@ class PrivateData:
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return sums over a batch, Σ (r_j − mean)², bounds (0 if diverged), and whether it has (chains,)."""
-        safe, within, diverged = readable(theta, proposal, bound)
+        safe, within, diverged = without_diverged(theta, proposal, bound)
         total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
         self.ratio_clipped += counts
         return total, squares, within, diverged
@@ -236,7 +236,7 @@ class PrivateData:
         return total, self._temperature * self._evaluator.unit_of_gradients(clip), diverged
 
 
-def readable(
+def without_diverged(
     theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return proposals and bounds with θ and 0 in place of diverged ones, and which have diverged."""

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
-from dpmc.data.chain_files import Run
+from dpmc.data.chain_files import ResultOrFile
 from dpmc.privacy import accountants, composition
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
@@ -19,7 +19,7 @@ class Joint(NamedTuple):
     rows_per_person: int
 
 
-def joint_epsilon(*runs: Run, delta: float | None = None) -> Joint:
+def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf without privacy.
 
     Runs that only repeat an earlier one (equal arguments, equal chains) release nothing new; leave them out.

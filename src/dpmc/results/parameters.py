@@ -12,14 +12,14 @@ from dpmc.common.draws import (
     diagnostics,
     for_all_rows,
     is_of_tempered_sum,
-    second_half,
+    late_draws,
     unmoved,
     warning_of_unmoved,
 )
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, real, shown
-from dpmc.data.chain_files import Run
+from dpmc.data.chain_files import ResultOrFile
 from dpmc.results.reading import as_tree
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SKEWED = 1.0
 SAME = ("model", "model_id", "dataset", "n", "temperature")  #: attributes that all runs have in common
 
 
-def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
+def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     """Summarise the posterior of each parameter, from the second half of each chain.
 
     If the model is tempered (T = n₀/n < 1), draws are those of a posterior that is wider than that of all
@@ -80,7 +80,7 @@ def summary(*runs: Run, level: float = 0.9) -> pandas.DataFrame:
     for key, *values in zip((*SAME, "parameters", "ledger of the rows"), *map(_alike, trees), strict=True):
         if len(different := dict.fromkeys(values)) > 1:
             raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(different)}")
-    halves = [second_half(tree) for tree in trees]
+    halves = [late_draws(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
     found = checked("summary", diagnostics, draws)
@@ -104,7 +104,7 @@ def _alike(tree: xarray.DataTree) -> list[str]:
     """Return what runs must have in common: `SAME`, parameters, and of releases the data set's ledger."""
     about: dict[Any, Any] = tree.attrs
     ledger = json.loads(str(about["data_ledger"]))["ledger"] if "data_ledger" in about else ""
-    labels = second_half(tree)["parameter"].values.tolist()
+    labels = late_draws(tree)["parameter"].values.tolist()
     return [*(str(about.get(key)) for key in SAME), str(labels), str(ledger)]
 
 
@@ -132,7 +132,7 @@ def _interval(
     return lower, upper, how
 
 
-def lines(table: pandas.DataFrame) -> list[str]:
+def parameter_lines(table: pandas.DataFrame) -> list[str]:
     """Return a summary as text: the rows, with four significant digits, and how the interval was made."""
     form = {"ess": "{:.0f}", "r_hat": "{:.2f}"}
     texts = [[form.get(key, "{:.4g}").format(x) for x in table[key]] for key in table.columns]

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from dpmc.common.draws import loaded
 from dpmc.common.errors import DpmcError
-from dpmc.data.chain_files import Run, read_chain
+from dpmc.data.chain_files import ResultOrFile, read_chain
 from dpmc.releases import files
 
 if TYPE_CHECKING:
     import xarray
 
 
-def as_tree(run: Run) -> "xarray.DataTree":
+def as_tree(run: ResultOrFile) -> "xarray.DataTree":
     """Return a run as a tree in memory; a file is read and checked: a chain file or a release."""
     if not isinstance(run, str | Path):
         return loaded(run)

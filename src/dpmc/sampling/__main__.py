@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.evaluators import build, kernels
+from dpmc.evaluators import evaluator_of, kernels
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.metrics import mmd
 from dpmc.models.circle import Circle
@@ -22,7 +22,7 @@ def main() -> None:
         rows = model.simulate(generator, np.zeros(model.dimension), 20)
         theta = np.ones((2, model.dimension))
         bound, words = np.ones(2), generator.integers(0, 2**64, (2, 5), dtype=np.uint64)
-        evaluator = build(model, rows)
+        evaluator = evaluator_of(model, rows)
         # Moves of all components, and of one, which take other kernels.
         for proposal in (theta + 0.1, theta + 0.1 * np.eye(2, model.dimension)):
             evaluator.ratio_sums(theta, proposal, bound)

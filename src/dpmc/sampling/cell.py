@@ -37,10 +37,10 @@ def iterations_within(most: int | None, asked: int | None, cap: int | None, epsi
     return min(limit for limit in (most, cap) if limit is not None)
 
 
-DRAWS, ASKED, FILE, RELEASE, ENTRY = Role.DRAWS, Role.ASKED, Role.FILE, Role.RELEASE, Role.ENTRY
+DRAWS, ASKED, FILE, RELEASE = Role.DRAWS, Role.ASKED, Role.FILE, Role.RELEASE
 ACCOUNTANT = checks.text("|".join(ACCOUNTANTS), "an accountant of dpmc")
-Values = Mapping[str, Any]
-P = TypeVar("P", bound=Setting, covariant=True)  #: a setting; in the lab with its rows
+ByName = Mapping[str, Any]
+_P = TypeVar("_P", bound=Setting, covariant=True)  #: a setting; in the lab with its rows
 
 
 @declared
@@ -48,27 +48,27 @@ P = TypeVar("P", bound=Setting, covariant=True)  #: a setting; in the lab with i
 class Given:
     """What a user gave of an algorithm, as it was given; the cell's `algorithm` is made of it."""
 
-    hyperparameters: Values = fact(FILE | RELEASE | ENTRY, check=checks.mapping, default_factory=dict)
+    hyperparameters: ByName = fact(FILE | RELEASE | Role.ENTRY, check=checks.mapping, default_factory=dict)
     algorithm_id: str = fact(FILE, name="algorithm", default="")
-    options: Values = fact(FILE, default_factory=dict)  # of a method, which override hyperparameters
+    options: ByName = fact(FILE, default_factory=dict)  # of a method, which override hyperparameters
     study: str = fact(FILE, default="")  # its name
-    calibrated: Values | None = fact(FILE, default=None)  # all of them, if ε sets the noise
+    calibrated: ByName | None = fact(FILE, default=None)  # all of them, if ε sets the noise
 
 
 @declared
 @dataclass(frozen=True)
-class Cell(Generic[P]):
+class Cell(Generic[_P]):
     """Everything that determines the draws of a run, except the seed."""
 
-    problem: P = part()
-    method: str = fact(FILE | RELEASE | ENTRY, check=checks.label)  # label
+    problem: _P = part()
+    method: str = fact(FILE | RELEASE | Role.ENTRY, check=checks.label)  # label
     algorithm: Algorithm = fact(DRAWS)
     epsilon: str = fact(DRAWS | FILE | RELEASE, check=checks.epsilon)  # canonical; "inf" without a budget
     delta: float = fact(DRAWS | FILE | RELEASE, check=checks.double(1.0))
     accountant: str = fact(ASKED)  # an accountant or a preset
-    chains: int = fact(DRAWS | FILE | RELEASE | ENTRY, check=checks.whole(1, MOST_CHAINS), default=1)
+    chains: int = fact(DRAWS | FILE | RELEASE | Role.ENTRY, check=checks.whole(1, MOST_CHAINS), default=1)
     """Chains of one run; they share its budget."""
-    iterations: int | None = fact(ENTRY, check=checks.or_none(checks.whole(0)), default=None)
+    iterations: int | None = fact(Role.ENTRY, check=checks.or_none(checks.whole(0)), default=None)
     """Iterations of each chain; None: all that the budget allows."""
     thin: int = fact(ASKED, default=1)  # every thin-th draw is kept
     most_draws: int | None = fact(ASKED, default=None)  # of k > most_draws, every ⌊k/most_draws⌋-th is kept
@@ -127,7 +127,7 @@ class Cell(Generic[P]):
         """Return `allowed_iterations()`."""
         return self.allowed_iterations()
 
-    @derived.fact(FILE | RELEASE | ENTRY, name="accountant", check=ACCOUNTANT)
+    @derived.fact(FILE | RELEASE | Role.ENTRY, name="accountant", check=ACCOUNTANT)
     def accountant_name(self) -> str:
         """Return the name of the accountant that is used."""
         return self.resolved_accountant().name

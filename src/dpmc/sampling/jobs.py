@@ -3,7 +3,7 @@
 A finished run is written at once to a waiting file, `.<hash>-seed-<seed>.nc` in its output's folder. All
 files get their output names when the last run is finished. Snakemake deletes the outputs of a killed job but
 not waiting files, so a kill loses no finished run. Runs under way are in a checkpoint,
-`.checkpoint-<hash>.npz` in the folder of the first output; `.lock-<hash>` beside it is the lock of `alone`.
+`.checkpoint-<hash>.npz` in the first output's folder; `.lock-<hash>` beside it is that of `alone_with_jobs`.
 """
 
 import itertools
@@ -60,7 +60,7 @@ class Job:
 
 
 @contextmanager
-def alone(jobs: list[Job]) -> Iterator[None]:
+def alone_with_jobs(jobs: list[Job]) -> Iterator[None]:
     """Let other processes with the same jobs wait, for example for one that a killed run left behind.
 
     Without effect if the file system has no locks.
@@ -72,7 +72,7 @@ def alone(jobs: list[Job]) -> Iterator[None]:
         yield
 
 
-def sample(job: Job, checkpoint_seconds: float, progress: Progress | None) -> None:
+def sample_job(job: Job, checkpoint_seconds: float, progress: Progress | None) -> None:
     """Sample the missing runs of a job; afterwards every run has its waiting file."""
 
     def finished(cell: Cell[Problem], chains: chain_files.Chains) -> None:

@@ -65,7 +65,7 @@ def sample(
     """
     cells = [cells] if isinstance(cells, Cell) else list(cells)
     with one_blas_thread(), without_warnings():
-        tried(cells[0])
+        try_cell(cells[0])
         problem, clip = cells[0].problem, cells[0].algorithm.public_clip
         bounds = (
             None if clip is None else bounded_rows(problem.model, problem.rows, problem.temperature, clip)
@@ -91,7 +91,7 @@ def iterate(
         yield state
 
 
-def tried(cell: Cell[Setting]) -> None:
+def try_cell(cell: Cell[Setting]) -> None:
     """Try a cell's model; raise DpmcError if the algorithm cannot sample it, or if it must not be used."""
     cell.algorithm.check(cell.problem.model)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)

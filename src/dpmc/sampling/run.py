@@ -16,7 +16,7 @@ from dpmc.data.problem import Problem, Setting
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.privacy.ledger import Ledger
-from dpmc.sampling.cell import Cell
+from dpmc.sampling.cell import FILE, RELEASE, Cell
 
 #: "component" is for all uniform numbers. Names are keys of streams: changing one changes the draws.
 PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient-noise")
@@ -25,15 +25,12 @@ PURPOSES = ("proposal", "component", "accept", "batch", "ratio-noise", "gradient
 def counted(algorithm: Algorithm) -> tuple[str, ...]:
     """Return the names of the counts of an iteration, in their order in chain files."""
     random_rows = algorithm.public_clip is not None
-    return tuple(name for name in chain_files.TOTALS if random_rows or name not in chain_files.RANDOM_ROWS)
+    return tuple(name for name in chain_files.COUNTERS if random_rows or name not in chain_files.RANDOM_ROWS)
 
 
 def start_digest(start: np.ndarray) -> str:
     """Return the SHA-256 hash of start points, in hexadecimal."""
     return hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
-
-
-FILE, RELEASE, ENTRY = Role.FILE, Role.RELEASE, Role.ENTRY
 
 
 @declared
@@ -44,9 +41,9 @@ class Run:
     cell: Cell[Setting] = working()
     seed: int = fact(Role.DRAWS | FILE)
     total: int = fact(FILE | RELEASE, name="iterations", check=checks.whole(0))  # of each chain
-    thin: int = fact(FILE | RELEASE | ENTRY, check=checks.whole(1))  # every thin-th draw is kept
+    thin: int = fact(FILE | RELEASE | Role.ENTRY, check=checks.whole(1))  # every thin-th draw is kept
     ledger: Ledger = working()
-    start: np.ndarray = fact(ENTRY, plain=start_digest, check=checks.digits(64))  # (chains, d) θ_0
+    start: np.ndarray = fact(Role.ENTRY, plain=start_digest, check=checks.digits(64))  # (chains, d) θ_0
     beginnings: list[np.random.Generator] = working()  # per chain, before the first iteration
     shared_noise: np.random.Generator = working()  # of releases that all chains share
     streams: list[dict[str, np.random.Generator]] = working()  # per chain, by purpose
@@ -151,7 +148,7 @@ def begin(cell: Cell[Problem], seed: int) -> Run:
     )
 
 
-def identity(cell: Cell[Problem], seed: int) -> str:
+def run_identity(cell: Cell[Problem], seed: int) -> str:
     """Return a digest, in hexadecimal, of everything that determines the draws of a run.
 
     Labels of data, model and method are no part of it, nor is what is only shown or kept. Equal runs have
@@ -163,7 +160,7 @@ def identity(cell: Cell[Problem], seed: int) -> str:
 
 def file_identity(cell: Cell[Problem], seed: int) -> str:
     """Return a digest of everything that determines the content of a run's file."""
-    return digest(facts(cell, PUBLIC), identity(cell, seed))
+    return digest(facts(cell, PUBLIC), run_identity(cell, seed))
 
 
 def stream_names(cell: Cell[Problem], seed: int) -> tuple[str | int, ...]:
@@ -171,11 +168,11 @@ def stream_names(cell: Cell[Problem], seed: int) -> tuple[str | int, ...]:
 
     On generated or published rows these are names, so that runs with other hyperparameters have the same
     random numbers. On all other rows that would let two runs be compared without their noise, so there it is
-    the run's `identity`.
+    the run's `run_identity`.
     """
     from dpmc.data.datasets import is_public
 
     problem, by_names = cell.problem, cell.streams == "names"
     if by_names or (cell.streams == "auto" and is_public(problem.dataset)):
         return (problem.dataset, problem.label, cell.method, cell.epsilon, seed)
-    return (identity(cell, seed),)
+    return (run_identity(cell, seed),)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from dpmc.data.problem import Problem
 from dpmc.sampling.cell import Cell
 
-COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
+SPEED_COLUMNS = ("study", "model", "method", "epsilon", "iterations", "seconds_per_iteration")
 REPEATS = 3
-SECONDS = 0.4  #: of one repeat, about
-MOST_ITERATIONS = 20_000
+REPEAT_SECONDS = 0.4  #: of one repeat, about
+MOST_TIMED_ITERATIONS = 20_000
 
 
 def seconds_per_iteration(
@@ -23,7 +23,7 @@ def seconds_per_iteration(
     """
     cell = replace(cell, epsilon_kind="per-iteration")  # no total limits the iterations of a measurement
     rough = _one_chain(replace(cell, iterations=1500), clock)
-    wanted = max(1500, min(MOST_ITERATIONS, int(SECONDS / rough)))
+    wanted = max(1500, min(MOST_TIMED_ITERATIONS, int(REPEAT_SECONDS / rough)))
     measured = [_one_chain(replace(cell, iterations=wanted), clock) for _ in range(REPEATS)]
     return wanted, statistics.median(measured)
 

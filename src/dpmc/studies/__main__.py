@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
 from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning
 
-TITLES: dict[str, type[Keys]] = {
+SECTIONS: dict[str, type[Keys]] = {
     "": StudyKeys,
     "tuning": Tuning,
     "models.<label>": ModelSpec,
@@ -29,7 +29,7 @@ TITLES: dict[str, type[Keys]] = {
 def tables() -> str:
     """Return a Markdown table for each mapping of the file."""
     parts = []
-    for title, declaration in TITLES.items():
+    for title, declaration in SECTIONS.items():
         schema = declaration.model_json_schema()
         lines = [f"### `{title}`", ""] if title else []
         lines += ["| key | meaning | must be | default |", "| --- | --- | --- | --- |"]
@@ -65,6 +65,6 @@ def study_schema() -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
-    parser.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
-    print(study_schema() if parser.parse_args().schema else tables(), end="")
+    given = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
+    given.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
+    print(study_schema() if given.parse_args().schema else tables(), end="")

@@ -18,7 +18,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.events import Release
 from dpmc.sampling.cell import Cell, Given
 from dpmc.studies.hyperparameters import (
-    Hyperparameters,
+    SourcedValues,
     build_algorithm,
     calibrated_values,
     pinned_hyperparameters,
@@ -40,7 +40,7 @@ def definition_of(study: Study, model: str) -> Definition:
         return definition(study.model(model).model)
 
 
-def read_rows(study: Study, model: str, file: Path) -> np.ndarray:
+def read_model_rows(study: Study, model: str, file: Path) -> np.ndarray:
     """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all.
 
     Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
@@ -61,7 +61,7 @@ def number_of_rows(study: Study, model: str) -> int:
     """
     spec = study.model(model)
     if spec.rows_file is not None:
-        return len(read_rows(study, model, spec.rows_file))
+        return len(read_model_rows(study, model, spec.rows_file))
     return spec.n or definition_of(study, model).n
 
 
@@ -99,14 +99,14 @@ def problem_of(
         n = number_of_rows(study, label) if spec.rows_file else spec.n
         problem = datasets.build(label, spec.model, name, n, starts, spec.start, definition)
     else:
-        own, name = read_rows(study, label, file), files.stem(file)
+        own, name = read_model_rows(study, label, file), files.stem(file)
         problem = datasets.from_rows(label, spec.model, name, own, starts, str(file), definition)
         if spec.start == "true":
             problem.starts = problem.true_theta[None]
     return datasets.with_exact(problem) if exact else problem
 
 
-def make_cell(study: Study, problem: S, method: str, epsilon: str, given: Hyperparameters) -> Cell[S]:
+def make_cell(study: Study, problem: S, method: str, epsilon: str, given: SourcedValues) -> Cell[S]:
     """Return the cell of (problem, method, ε) with these hyperparameters.
 
     Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
@@ -137,8 +137,8 @@ def source_version(study: Study, model: str) -> str:
     should have a version of its own.
     """
     name = study.model(model).model
-    file = sources.beside(name, study.path.parent, Path()) if ":" in name else None
-    return sources.version(file, without=("dpmc",)) if file else ""
+    file = sources.file_beside(name, study.path.parent, Path()) if ":" in name else None
+    return sources.sources_version(file, without=("dpmc",)) if file else ""
 
 
 def accountant_versions(study: Study, model: str, method: str, epsilon: str = "") -> dict[str, str]:

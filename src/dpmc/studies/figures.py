@@ -19,7 +19,7 @@ from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
 from dpmc.studies.study import Study
 
-TABLES = ("models", "hyperparameters", "iterations", "run-times", "claims")  #: names, of `reports.tables`
+TABLE_NAMES = ("models", "hyperparameters", "iterations", "run-times", "claims")  #: of `reports.tables`
 
 
 def _kinds() -> dict[str, bool]:
@@ -149,7 +149,7 @@ def _declared(file: Path) -> tuple[dict[str, FigureKeys], Document]:
     """Read and check the figures of a file."""
     document = read_document(file)
     figures = validated(Figures, document).root
-    for name in TABLES:
+    for name in TABLE_NAMES:
         if name in figures:
             document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")
     return figures, document

@@ -17,14 +17,14 @@ class MissingSettings(DpmcError):
     """The hyperparameters of a cell are missing."""
 
 
-class Hyperparameters(NamedTuple):
+class SourcedValues(NamedTuple):
     """Hyperparameters of a method on a model, and their place for error messages."""
 
     values: dict[str, Any]
     source: str
 
 
-def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparameters:
+def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValues:
     """Return the hyperparameters of a cell from config/hyperparameters.
 
     They are looked up under the method's label, else its `settings_of`; there under the model's label,
@@ -43,7 +43,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparame
     for key in (method, spec.settings_of):
         for label in (model, study.model(model).settings_of):
             if label in document.content.get(key, {}):
-                return Hyperparameters(document.content[key][label], document.place(key, label))
+                return SourcedValues(document.content[key][label], document.place(key, label))
     if ":" in model and not tuned:
         by = "dpmc.recommend" if algorithm_class(spec.algorithm).calibrates_run else "dpmc tune --search"
         how = f"give them by --hyperparameters, or let {by} find some"
@@ -53,7 +53,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> Hyperparame
 
 
 def build_algorithm(
-    study: Study, method: str, given: Hyperparameters, dimension: int | None, epsilon: str = "inf", n: int = 0
+    study: Study, method: str, given: SourcedValues, dimension: int | None, epsilon: str = "inf", n: int = 0
 ) -> Algorithm:
     """Return the algorithm of a method label with its hyperparameters (d = `dimension`, None if unknown).
 
@@ -67,7 +67,7 @@ def build_algorithm(
 
 
 def check_hyperparameters(
-    study: Study, method: str, given: Hyperparameters | None, dimension: int | None, epsilon: str = "inf"
+    study: Study, method: str, given: SourcedValues | None, dimension: int | None, epsilon: str = "inf"
 ) -> None:
     """Raise DpmcError for wrong hyperparameters and options of a method, before calibration.
 

@@ -13,7 +13,7 @@ from dpmc.common.values import MOST, MOST_STARTS, shown
 from dpmc.models import MODELS, definition
 from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
-from dpmc.studies.figures import TABLES, check_own, known_figures, own_figures
+from dpmc.studies.figures import TABLE_NAMES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
 from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys, validated
 from dpmc.studies.study import Study, StudyMethod, StudyModel
@@ -122,7 +122,7 @@ def _with_defaults(keys: StudyKeys, document: Document) -> Study:
     """Return a study with its models and defaults, without methods; raise DpmcError for unknown names."""
     path, tuning, models, methods = document.path, keys.tuning, tuple(keys.models), tuple(keys.methods)
     for figure in keys.figures:
-        document.require(figure, [*known_figures(path), *TABLES], "figures")
+        document.require(figure, [*known_figures(path), *TABLE_NAMES], "figures")
     for kind, named, known in (("methods", tuning.methods, methods), ("models", tuning.models, models)):
         for label in named:
             document.require(label, known, "tuning", kind)

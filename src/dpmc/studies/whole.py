@@ -30,7 +30,7 @@ def parts(study: Study) -> list[tuple[str, str]]:
     return list(dict.fromkeys([*chains, *exact, *study.reused()]))
 
 
-def read(study: Study, *paths: Path) -> DataFrame:
+def read_whole(study: Study, *paths: Path) -> DataFrame:
     """Return metrics files as one table, as `read_metrics`.
 
     Raises DpmcError as that does, and for <study>/metrics.csv or <study>/metrics/<model>.csv without rows
@@ -53,7 +53,7 @@ def read(study: Study, *paths: Path) -> DataFrame:
 def _lacking(table: DataFrame, study: Study, model: str) -> str:
     """Return the first of the rows of a model that is missing, in words; "" if none is."""
     spec = study.models[model]
-    if images.missing(spec.data):  # left out by the pipeline
+    if images.why_missing(spec.data):  # left out by the pipeline
         return ""
     rows = table[(table["study"] == study.name) & (table["model"] == model)]
     metrics = rows.groupby(["method", "epsilon", "seed"])["metric"].agg(set).to_dict()

@@ -20,11 +20,11 @@ from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likeliho
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
 
-CHAINS, LONGEST = 4, 5000  #: chains without privacy, and their iterations, for reference draws
-REFERENCE = 1000  #: draws
-ROWS = 2000  #: at most, from which clip bounds are computed
-UNCLIPPED = 0.98  #: share of the log ratios that the first clip bound does not clip
-NOISE = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
+WALK_CHAINS, WALK_STEPS = 4, 5000  #: without privacy: chains, and their iterations
+WALK_DRAWS = 1000  #: that are kept of them
+CLIP_ROWS = 2000  #: at most, from which clip bounds are computed
+RATIOS_KEPT = 0.98  #: share of the log ratios that the first clip bound does not clip
+MOST_NOISE_SD = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
 
 
 def scales(problem: Problem) -> np.ndarray:
@@ -52,17 +52,17 @@ def scales(problem: Problem) -> np.ndarray:
 
 
 def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
-    """Return draws (REFERENCE, d) of a random walk without privacy, or the model's exact draws."""
+    """Return draws (WALK_DRAWS, d) of a random walk without privacy, or the model's exact draws."""
     if len(problem.exact.reference):
         return problem.exact.reference
     # 2.4/√d: the best scale for normal targets of many dimensions (Roberts, Gelman and Gilks 1997).
     values = {"proposal_sd": 2.4 / math.sqrt(problem.dimension) * sd}
     walk = read(algorithm_class("rwmh"), values, "reference draws", problem.dimension)
     # δ has no effect without a budget.
-    cell = Cell(problem, "rwmh", walk, "inf", 0.5, "tight", CHAINS, LONGEST, streams="names")
+    cell = Cell(problem, "rwmh", walk, "inf", 0.5, "tight", WALK_CHAINS, WALK_STEPS, streams="names")
     (chains,) = sample(cell, [0])
-    late = chains.draws[:, LONGEST // 2 :].reshape(-1, problem.dimension)
-    return late[:: len(late) // REFERENCE][:REFERENCE]
+    late = chains.draws[:, WALK_STEPS // 2 :].reshape(-1, problem.dimension)
+    return late[:: len(late) // WALK_DRAWS][:WALK_DRAWS]
 
 
 def first_setting(
@@ -107,14 +107,16 @@ def first_setting(
     tau = decided.get("tau", decided.get("tau_l", 1.0))
     ratio_clip = decided.get("clip", decided.get("clip_l", ratio_clip))
     noise = 2.0 * problem.temperature * tau * math.sqrt(problem.n) * ratio_clip * distance
-    # Above `NOISE` a shorter step is better, since almost no proposal would be accepted.
-    lengths = {key: _rounded(min(1.0, NOISE / noise) * np.asarray(value)) for key, value in lengths.items()}
+    # Above `MOST_NOISE_SD` a shorter step is better, since almost no proposal would be accepted.
+    lengths = {
+        key: _rounded(min(1.0, MOST_NOISE_SD / noise) * np.asarray(value)) for key, value in lengths.items()
+    }
     return {**taus, **steps, **lengths, **fixed, **kept}
 
 
 def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[float, float]:
     """Return bounds of log ratios per unit distance, and of gradients, that clip few rows."""
-    generator, rows, model = stream("clip bounds", problem.label), problem.rows[:ROWS], problem.model
+    generator, rows, model = stream("clip bounds", problem.label), problem.rows[:CLIP_ROWS], problem.model
     slopes, norms = [], []
     for theta in generator.choice(problem.exact.reference, 5):
         move = step * generator.standard_normal(problem.dimension)
@@ -126,7 +128,7 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
             else:
                 slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
             norms.append(np.sqrt((slope**2).sum(axis=1)))
-    bounds = [np.nanquantile(np.stack(values), UNCLIPPED) if values else 0.0 for values in (slopes, norms)]
+    bounds = [np.nanquantile(np.stack(values), RATIOS_KEPT) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 
 

@@ -8,10 +8,9 @@ import numpy as np
 from dpmc import studies
 from dpmc.common.progress import Progress
 from dpmc.data.problem import Problem
-from dpmc.metrics.table import Row
+from dpmc.metrics.table import CLIP_LIMIT, RATIO_CLIPPED, Row
 
-MEDIANS = ("iterations", "mmd", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
-CLIP_LIMIT = 0.10  #: "fewer than 10 % clipped" (Section 6.3)
+MEDIANS = ("iterations", "mmd", "acceptance_rate", RATIO_CLIPPED, "gradient_clip_fraction")
 
 
 def pinned(
@@ -46,7 +45,7 @@ def pinned(
     medians = medians_of(rows)
     fraction, clipping = clip_fraction(medians), "not known: no iterations"
     if fraction is not None:
-        what = "log ratios" if "ratio_clip_fraction" in medians else "gradients"
+        what = "log ratios" if RATIO_CLIPPED in medians else "gradients"
         verdict = "passes" if fraction < CLIP_LIMIT else "fails"
         clipping = f"{verdict}: {fraction:.4f} of {what} clipped, the rule is fewer than {CLIP_LIMIT:g}"
     tried = {
@@ -68,4 +67,4 @@ def medians_of(rows: list[Row]) -> dict[str, float]:
 
 def clip_fraction(medians: Mapping[str, float]) -> float | None:
     """Return the median fraction of clipped log ratios; without these, of gradients; None for neither."""
-    return medians.get("ratio_clip_fraction", medians.get("gradient_clip_fraction"))
+    return medians.get(RATIO_CLIPPED, medians.get("gradient_clip_fraction"))

@@ -19,9 +19,9 @@ from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import sample
 from dpmc.tuning.first_setting import first_setting, reference_draws, scales
 
-ITERATIONS = 4000  #: of a method whose iterations are free
-UNCLIPPED = 0.995  #: share of simulated rows that the clip bound of a noisy sum does not clip
-MOST_ITERATIONS = 20_000  #: of a chain on a twin, to bound the time
+DEFAULT_ITERATIONS = 4000  #: of a method whose iterations are free
+ROWS_KEPT = 0.995  #: share of simulated rows that the clip bound of a noisy sum does not clip
+MOST_TWIN_ITERATIONS = 20_000  #: of a chain on a twin, to bound the time
 LEAST_COVERAGE = 0.7  #: of 90 % intervals; below it a method is not recommended
 #: A method is worth it if its intervals are narrower than this share of the prior's, where the model says its
 #: sd, and than this multiple of those without privacy.
@@ -141,7 +141,7 @@ def predict(
     """Return what a method gives on the twins, with hyperparameters that the first twin suggests."""
     first = problems[0]
     cell = Cell(first, method, None, epsilon, delta, "tight", streams="names")  # type: ignore[arg-type]
-    cell = replace(cell, most_iterations=MOST_ITERATIONS, rows_per_person=rows_per_person)
+    cell = replace(cell, most_iterations=MOST_TWIN_ITERATIONS, rows_per_person=rows_per_person)
     cls = algorithm_class(method)
 
     def make(values: dict[str, Any]) -> Cell[Problem]:
@@ -151,7 +151,7 @@ def predict(
         values = clip_of_sum(first) if cls.calibrates_run else first_setting(method, first, {}, make)
         made = make(calibrated(cls, values, float(epsilon), delta, first.n, rows_per_person))
         if not made.releases().each:
-            made = replace(made, iterations=ITERATIONS)
+            made = replace(made, iterations=DEFAULT_ITERATIONS)
         made.algorithm.check(first.model)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
@@ -186,7 +186,7 @@ def clip_of_sum(problem: Problem) -> dict[str, Any]:
     """Return the clip bound that few simulated rows exceed; the noise follows from the budget."""
     if not hasattr(problem.model, "summaries"):
         raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
-    return {"clip": float(f"{np.quantile(norms(problem), UNCLIPPED):.3g}")}
+    return {"clip": float(f"{np.quantile(norms(problem), ROWS_KEPT):.3g}")}
 
 
 def judged(

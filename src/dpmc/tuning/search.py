@@ -39,17 +39,17 @@ from dpmc.data import datasets
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.metrics.statistics import median_error
-from dpmc.metrics.table import Row
+from dpmc.metrics.table import CLIP_LIMIT, Row
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import Cell
-from dpmc.studies import Hyperparameters, MissingSettings, Study, pinned_hyperparameters
-from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction, medians_of
-from dpmc.tuning.trials import COLUMNS, Table, Trial, open_table
+from dpmc.studies import MissingSettings, SourcedValues, Study, pinned_hyperparameters
+from dpmc.tuning.pinned import clip_fraction, medians_of
+from dpmc.tuning.trials import COLUMN_LINE, Trial, Trials, open_table
 
 FACTOR = 10.0  #: a hyperparameter is searched within this factor of its pinned value, either way
 SPREAD = 0.5  #: sd of ln(factor) of the first settings, drawn around the pinned one
-DIGITS = 3  #: significant digits of a setting
+SETTING_DIGITS = 3  #: significant digits of a setting
 PILOT_SEEDS = 2  #: number of seeds after which a hopeless setting is given up
 LEAST_FINAL_SEEDS = 2  #: of a finalist: a median of fewer has no standard error
 FINALISTS = 5  #: number of best trials that must also keep the rule on clipping with other seeds
@@ -57,15 +57,15 @@ MOST_FINALISTS = 15  #: largest number of trials run again, besides the pinned s
 HOPELESS = 1.3  #: a pilot is given up if each seed's MMD is this many times that of the best trial
 LONGEST = 6.0  #: a setting may cost this many times the pinned one,
 LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
-MOST_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
+CHAIN_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
 ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
 TIMED = 40  #: iterations by which the time of a search is estimated, at most
-LEAST_ITERATIONS = 20  #: of a chain, so that its second half can be evaluated
+LEAST_EVALUATED = 20  #: of a chain, so that its second half can be evaluated
 MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
 
 #: What makes data and chains, whose changes have versions of their own (`dpmc.common.sources`).
-DECLARED = (
+VERSIONED_MODULES = (
     "dpmc.algorithms",
     "dpmc.data.chain_files",
     "dpmc.data.datasets",
@@ -77,7 +77,7 @@ DECLARED = (
 )
 
 #: Objectives of settings that cannot be chosen: above any MMD (at most √2), higher for worse reasons.
-REFUSED, TOO_FEW, CLIPPED = 4.0, 3.0, 2.0
+IF_REFUSED, IF_TOO_FEW, IF_CLIPPED = 4.0, 3.0, 2.0
 
 OBJECTIVE = operator.attrgetter("objective")  #: of a trial: the best has the least, the first of equal ones
 
@@ -137,7 +137,7 @@ class Task:
         cell = self.cell(self.start)
         self.problem, self.epsilon = cell.problem, cell.epsilon
         gradients = cell.algorithm.needs(self.problem.dimension).gradients
-        self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), MOST_ROWS)
+        self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), CHAIN_ROWS)
 
     @property
     def name(self) -> str:
@@ -162,7 +162,7 @@ class Task:
         from dpmc.sampling.loop import sample  # numba is slow to import
 
         began = time.process_time()
-        trial = Trial(number, stage, setting, REFUSED, "", 0)
+        trial = Trial(number, stage, setting, IF_REFUSED, "", 0)
         # Iterations follow from the accountant: what cannot be chosen is known before any chain runs.
         try:
             cell = self.cell(setting)
@@ -170,8 +170,8 @@ class Task:
             cell.releases()  # raises if a guarantee cannot be given
         except DpmcError as error:
             return replace(trial, verdict=f"refused: {error}")
-        if iterations < LEAST_ITERATIONS:
-            objective = TOO_FEW - iterations / LEAST_ITERATIONS
+        if iterations < LEAST_EVALUATED:
+            objective = IF_TOO_FEW - iterations / LEAST_EVALUATED
             return replace(trial, objective=objective, verdict=f"too few iterations: {iterations}")
         if cost(cell) > self.longest:
             return replace(trial, verdict=f"refused: {iterations} iterations take too long")
@@ -190,11 +190,11 @@ class Task:
             medians = medians_of(rows)
             values = [float(row["value"]) for row in rows if row["metric"] == "mmd"]
             clipped = clip_fraction(medians) or 0.0
-            objective, verdict = medians.get("mmd", REFUSED), "ok"
+            objective, verdict = medians.get("mmd", IF_REFUSED), "ok"
             if len(values) < len(runs):
-                objective, verdict = REFUSED, "no MMD for some seeds"
+                objective, verdict = IF_REFUSED, "no MMD for some seeds"
             elif clipped >= CLIP_LIMIT and not cell.algorithm.clips_by_batch:
-                objective, verdict = CLIPPED + clipped, f"clipped: {clipped:.3f}"
+                objective, verdict = IF_CLIPPED + clipped, f"clipped: {clipped:.3f}"
             measured: dict[str, Any] = {**medians, "iterations": int(medians.get("iterations", 0))}
             trial = Trial(number, stage, setting, objective, verdict, len(runs), values=values, **measured)
         if stage == "final":
@@ -210,11 +210,11 @@ class Task:
         content = [
             [self.study, self.model, self.method, seeds],
             [self.pinned, self.start, file_identity(cell, 0)],
-            [FACTOR, SPREAD, DIGITS, PILOT_SEEDS, HOPELESS, LEAST_ITERATIONS, CLIP_LIMIT],
-            [LONGEST, LONGEST_BY_GRADIENTS, MOST_ROWS, ITERATION],
+            [FACTOR, SPREAD, SETTING_DIGITS, PILOT_SEEDS, HOPELESS, LEAST_EVALUATED, CLIP_LIMIT],
+            [LONGEST, LONGEST_BY_GRADIENTS, CHAIN_ROWS, ITERATION],
             # Changes of what values a trial; `file_identity` covers what makes its data and chains.
-            sources.version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=DECLARED),
-            [version("optuna"), COLUMNS],
+            sources.sources_version("dpmc.metrics.cell", "dpmc.tuning.pinned", without=VERSIONED_MODULES),
+            [version("optuna"), COLUMN_LINE],
             digest(self.problem.starts, self.problem.exact.reference),
         ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -250,7 +250,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
             raise
         from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
-        given = Hyperparameters({}, "hyperparameters")  # its source is the place in errors of `make`
+        given = SourcedValues({}, "hyperparameters")  # its source is the place in errors of `make`
         given = given._replace(values=first_setting(how.algorithm, problem, {}, make))
         free = tuple(name for name in searched(algorithm_class(how.algorithm)) if name in given.values)
     return Task(study.name, model, method, how.algorithm, free, given.values, make)
@@ -330,7 +330,7 @@ def bias(estimates: np.ndarray, problem: Problem) -> tuple[float, float, str]:
 def hopeless(trial: Trial, best: Trial | None) -> bool:
     """Return whether a pilot clips twice too much, or is much worse than the best trial with every seed."""
     if not trial.feasible:
-        return trial.objective >= CLIPPED + 2.0 * CLIP_LIMIT
+        return trial.objective >= IF_CLIPPED + 2.0 * CLIP_LIMIT
     if best is None:
         return False
     return all(own > HOPELESS * other for own, other in zip(trial.values, best.values, strict=False))
@@ -347,7 +347,7 @@ def _scaled(value: Any, factor: float, is_whole: bool) -> Any:
         return [_scaled(item, factor, is_whole) for item in value]
     if is_whole:
         return max(1, round(value * factor))
-    return float(f"{value * factor:.{DIGITS}g}")
+    return float(f"{value * factor:.{SETTING_DIGITS}g}")
 
 
 def search(
@@ -378,7 +378,7 @@ def search(
         return _result(task, known, finals, trials, seeds)
 
 
-def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress: Progress | None) -> None:
+def _propose_and_try(task: Task, known: Trials, trials: int, seeds: int, progress: Progress | None) -> None:
     """Fill the table up to `trials` search trials; pass those already in it to the optimiser again.
 
     The pinned setting comes first, then random settings around it, then proposals of a tree-structured Parzen
@@ -423,7 +423,7 @@ def _propose_and_try(task: Task, known: Table, trials: int, seeds: int, progress
             progress(number + 1, trials, word)
 
 
-def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
+def _finals(task: Task, known: Trials, trials: int, seeds: range, progress: Progress | None) -> list[Trial]:
     """Run the pinned setting and the best trials with `seeds`, until enough of them are feasible."""
     ranked = sorted((t for t in known.stage("search")[:trials] if t.feasible), key=OBJECTIVE)
     # By setting, because rounding may have led to one twice; the first is the best.
@@ -445,7 +445,7 @@ def _finals(task: Task, known: Table, trials: int, seeds: range, progress: Progr
     return finals
 
 
-def _result(task: Task, known: Table, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
+def _result(task: Task, known: Trials, finals: list[Trial], trials: int, seeds: int) -> dict[str, Any]:
     """Return the results of a search for its file; raise DpmcError if no setting is feasible."""
     tried = known.stage("search")[:trials]
     feasible = [trial for trial in finals if trial.feasible]
@@ -535,4 +535,4 @@ def warnings(result: dict[str, Any]) -> list[str]:
 
 def sources_of_search() -> str:
     """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
-    return sources.version("dpmc.tuning.search", without=DECLARED)
+    return sources.sources_version("dpmc.tuning.search", without=VERSIONED_MODULES)

@@ -13,7 +13,7 @@ from typing import Any
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import lock, replacing, sibling, unwritten
 
-BEGINNING = "# trials of "
+KEY_PREFIX = "# trials of "
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Trial:
         return self.verdict == "ok"
 
 
-COLUMNS = ",".join(column.name for column in fields(Trial)) + "\n"
-TEXTS = ("stage", "verdict")  #: columns; all others hold JSON, which keeps every digit of a number
+COLUMN_LINE = ",".join(column.name for column in fields(Trial)) + "\n"
+TEXT_COLUMNS = ("stage", "verdict")  #: columns; all others hold JSON, which keeps every digit of a number
 
 
-class Table:
+class Trials:
     """The trials of one search: written one by one, read back after a kill.
 
     The first line has a hash of everything that determines the trials (`key`). Trials of another search are
@@ -56,16 +56,16 @@ class Table:
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
         self.set_aside: Path | None = None  #: file to which trials of another search were moved
-        head = f"{BEGINNING}{key}\n{COLUMNS}"
+        head = f"{KEY_PREFIX}{key}\n{COLUMN_LINE}"
         text = path.read_text(errors="replace") if path.is_file() else ""
         if path.exists() and not path.is_file():
             raise DpmcError(f"{path}: is not a regular file; name another one")
         if not text.startswith(head):
-            if not BEGINNING.startswith(text[: len(BEGINNING)]):
+            if not KEY_PREFIX.startswith(text[: len(KEY_PREFIX)]):
                 raise DpmcError(f"{path}: is no table of trials, and would be overwritten; name another file")
             # A table without trials need not be kept.
             if text.count("\n") > 2:
-                self.set_aside = path.replace(self._aside(text.partition("\n")[0].removeprefix(BEGINNING)))
+                self.set_aside = path.replace(self._aside(text.partition("\n")[0].removeprefix(KEY_PREFIX)))
             if self._aside(key).exists():
                 self._aside(key).replace(path)
             else:
@@ -73,7 +73,7 @@ class Table:
                     temporary.write_text(head)
         # Truncating, unlike rewriting, cannot lose complete lines.
         os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-        self.trials = read(path)
+        self.trials = read_trials(path)
 
     def _aside(self, key: str) -> Path:
         """Return the file to which trials of the search with this key are moved."""
@@ -92,7 +92,7 @@ class Table:
 
         Raises DpmcError if that fails; an incomplete line is dropped when the search goes on.
         """
-        row = [value if name in TEXTS else json.dumps(value) for name, value in asdict(trial).items()]
+        row = [value if name in TEXT_COLUMNS else json.dumps(value) for name, value in asdict(trial).items()]
         try:
             with open(self.path, "a", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow(row)
@@ -102,7 +102,7 @@ class Table:
 
 
 @contextmanager
-def open_table(path: Path, key: str) -> Iterator[Table]:
+def open_table(path: Path, key: str) -> Iterator[Trials]:
     """Open the table of a search; another process that opens it waits, if the file system has locks.
 
     Raises DpmcError if the file is not such a table or is damaged.
@@ -116,17 +116,17 @@ def open_table(path: Path, key: str) -> Iterator[Table]:
     with opened as file:
         with suppress(OSError):
             lock(file, f"{path}: waiting for another process at work on this search")
-        yield Table(path, key)
+        yield Trials(path, key)
 
 
-def read(path: Path) -> list[Trial]:
+def read_trials(path: Path) -> list[Trial]:
     """Read the trials of a table on disk; raise DpmcError for a row that cannot be read."""
     lines = [line for line in path.read_text(errors="replace").splitlines() if not line.startswith("#")]
     trials = []
     # From 3: the key and the names of the columns are lines 1 and 2.
     for number, row in enumerate(csv.DictReader(lines), 3):
         try:
-            values: dict[str, Any] = {k: v if k in TEXTS else json.loads(v) for k, v in row.items()}
+            values: dict[str, Any] = {k: v if k in TEXT_COLUMNS else json.loads(v) for k, v in row.items()}
             trials.append(Trial(**values))
         except (TypeError, ValueError):
             rule = "is damaged; remove it and those after it, or the file"

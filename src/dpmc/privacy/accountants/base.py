@@ -17,7 +17,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total_mu
 
-Number = TypeVar("Number", int, float)
+_Number = TypeVar("_Number", int, float)
 
 MOST_ITERATIONS = 10**18
 """Largest number of iterations in a search: more indicate a wrong noise multiplier."""
@@ -216,8 +216,8 @@ def _excess(delta: float, allowed: float) -> float:
 
 
 def crossing(
-    excess: Callable[[Number], float], start: Number, most: Number, rises: bool, resolution: float = 0.0
-) -> Number | None:
+    excess: Callable[[_Number], float], start: _Number, most: _Number, rises: bool, resolution: float = 0.0
+) -> _Number | None:
     """Return the number in [0, most] with excess <= 0 next to the change of sign; None if beyond `most`.
 
     `excess` is monotone: it rises or falls. Integers are searched exactly, floats to `resolution` times the
@@ -259,7 +259,7 @@ def crossing(
             moved = -1
 
 
-def _further(number: Number, growth: float, upwards: bool, most: Number) -> Number:
+def _further(number: _Number, growth: float, upwards: bool, most: _Number) -> _Number:
     """Return a number `growth` times as large or small, within [0, most]; a different one if possible."""
     if isinstance(number, int):
         # At least one further: 1.125 times a small integer is no step.
@@ -267,7 +267,7 @@ def _further(number: Number, growth: float, upwards: bool, most: Number) -> Numb
     return min(number * growth, most) if upwards else number / growth
 
 
-def _between(within: Number, beyond: Number, part: float, resolution: float) -> Number | None:
+def _between(within: _Number, beyond: _Number, part: float, resolution: float) -> _Number | None:
     """Return a number about `part` of the way from one to the other; None if they are close enough."""
     low, high = min(within, beyond), max(within, beyond)
     if isinstance(low, int):

@@ -14,11 +14,11 @@ from scipy.special import pdtrc
 from dpmc.privacy.accountants.profiles import (
     MOST_NOISE,
     Amplified,
-    Array,
     Pair,
     Profile,
     Shift,
     Tails,
+    Vector,
     highest,
     mixed,
 )
@@ -47,7 +47,7 @@ class BarkerBit:
         """Return Delta, but at most 1: on a minibatch, losses of the size of the share drawn are typical."""
         return min(1.0, self.sensitivity)
 
-    def tails(self, losses: Array) -> Tails:
+    def tails(self, losses: Vector) -> Tails:
         """Return sigma(x + Delta) and sigma(x) at the x that attains the curve."""
         # 0 beyond Delta, where the test is empty.
         below = np.minimum(0.5 * (losses - self.sensitivity), 0.0)
@@ -74,7 +74,7 @@ class Multiplicities:
         """Return the scale for a row drawn once."""
         return min(1.0, self.once)
 
-    def tails(self, epsilon: Array) -> Tails:
+    def tails(self, epsilon: Vector) -> Tails:
         """Return the mean over m; the far tail of m counts as an infinite loss."""
         weights = multiplicities(self.draws, self.n)
         kind = Shift if self.noisy else BarkerBit
@@ -124,7 +124,7 @@ class PoissonBatch:
         """Return the scale for the mean number of rows."""
         return drawn(math.ceil(self.mean), self.n) * min(1.0, self.once)
 
-    def tails(self, losses: Array) -> Tails:
+    def tails(self, losses: Vector) -> Tails:
         """Return the mean over the levels; the far tail counts as an infinite loss."""
 
         def batch(draws: int) -> Pair:
@@ -160,7 +160,7 @@ class Maximum:
         """Return the largest scale: smaller losses matter less."""
         return max(profile.scale for profile in self.profiles)
 
-    def tails(self, losses: Array) -> Tails:
+    def tails(self, losses: Vector) -> Tails:
         """Return the tails of the pair whose curve is highest at each loss."""
         return highest([profile.tails(losses) for profile in self.profiles], losses)
 

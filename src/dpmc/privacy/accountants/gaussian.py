@@ -20,7 +20,7 @@ from dpmc.privacy.accountants.base import Accountant
 from dpmc.privacy.events import GaussianRelease, Release, total_mu
 
 #: Exceeds the relative rounding error of a sum of costs.
-ROUNDED_UP = 1.0 + 2.0**-49
+MU_ROUNDED_UP = 1.0 + 2.0**-49
 #: Exceeds the relative and the absolute error of ln delta. The larger error is that of the difference of two
 #: values of erfcx, which loses two digits of sixteen.
 LOG_ERROR = 2.0**-42
@@ -78,7 +78,7 @@ class _OfAllRows(Accountant):
     def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
         mu = total_mu(events)
         assert mu is not None  # every kind of release in `handles` has one
-        exponent = self.log_delta(mu * ROUNDED_UP, epsilon) if mu else -math.inf
+        exponent = self.log_delta(mu * MU_ROUNDED_UP, epsilon) if mu else -math.inf
         if exponent == -math.inf:
             return 0.0
         # Up by more than the error of the exponent: a delta below the true one would be no guarantee.

@@ -34,7 +34,7 @@ from dpmc.privacy.events import (
 
 LARGEST_EPSILON = 1e7
 """Delta at a larger epsilon is replaced by delta here, an upper bound: the grid would be too coarse."""
-ORDERS_PER_DOUBLING, LARGEST_ORDER = 32, 2.0**12
+ORDERS_PER_DOUBLING, HIGHEST_ORDER = 32, 2.0**12
 """Moments E[e^(s L)] are tried at s = 2^(j/32), from 1/4096 to 4096: every s gives a bound."""
 
 
@@ -193,7 +193,7 @@ def _least_exponent(parts: Sequence[tuple[tuple[Profile, ...], int]], epsilon: f
         return moments - s * epsilon + s * math.log(s) - (1.0 + s) * math.log1p(s)
 
     # The exponent is convex in s: it falls, then rises.
-    high = round(ORDERS_PER_DOUBLING * math.log2(LARGEST_ORDER))
+    high = round(ORDERS_PER_DOUBLING * math.log2(HIGHEST_ORDER))
     low = -high
     while high - low > 2:
         middle = (low + high) // 2

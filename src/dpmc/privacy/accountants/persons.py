@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from dpmc.privacy.accountants.base import Accountant
 from dpmc.privacy.events import GaussianRelease, Release
 
-ROUNDED_UP = 1.0 + 2.0**-40  #: exceeds the relative rounding error of a sum of exponentials
+SUM_ROUNDED_UP = 1.0 + 2.0**-40  #: exceeds the relative rounding error of a sum of exponentials
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class OfPersons(Accountant):
         step = epsilon / self.rows
         if step > 700.0:  # the sum may overflow
             return 1.0
-        paths = math.fsum(math.exp(min(j * step, 700.0)) for j in range(self.rows)) * ROUNDED_UP
+        paths = math.fsum(math.exp(min(j * step, 700.0)) for j in range(self.rows)) * SUM_ROUNDED_UP
         return min(1.0, paths * self.base._delta(events, step))
 
     def _mean_loss(self, events: tuple[Release, ...]) -> float:

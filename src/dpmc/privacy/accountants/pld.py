@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from dpmc.privacy.accountants.profiles import Array, Profile
+from dpmc.privacy.accountants.profiles import Profile, Vector
 
 WIDEST_STEP = 1e-4
-"""Grid step of losses; halved until a typical loss of one release is `STEPS` steps or more."""
-STEPS = 48
+"""Grid step of losses; halved until a typical loss of one release is `STEPS_OF_LOSS` steps or more."""
+STEPS_OF_LOSS = 48
 MOST_HALVINGS = 3
 """Limit of halvings: for batches below a few thousandths of the rows the bound is looser."""
 LARGEST_LOSS = 700.0
@@ -63,15 +63,15 @@ class Discretised:
 
     step: float
     index: NDArray[np.int64]
-    log_mass: Array
+    log_mass: Vector
     infinite: float
     known: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
 
-    def tilted(self, s: float) -> tuple[float, Array]:
+    def tilted(self, s: float) -> tuple[float, Vector]:
         """Return ln E[e^(s L); L finite], and the tilted masses (m,): masses times e^(s L), normalised."""
-        exponents: Array = (s * self.step) * self.index + self.log_mass
+        exponents: Vector = (s * self.step) * self.index + self.log_mass
         top = float(exponents.max())
-        weights: Array = np.exp(exponents - top)
+        weights: Vector = np.exp(exponents - top)
         # np.sum throughout: its order of additions does not depend on the number of cores.
         total = float(np.sum(weights))
         return top + math.log(total), weights / total
@@ -95,7 +95,7 @@ def discretised(profile: Profile, step: float) -> Discretised:
     is at 0.
     """
     index = _grid(max(2, math.ceil(_largest_loss(profile) / step)))
-    losses: Array = step * index.astype(np.float64)
+    losses: Vector = step * index.astype(np.float64)
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
     # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. Rounding
@@ -193,9 +193,9 @@ def _pairing(
 class Coefficients(NamedTuple):
     """Fourier coefficients as modulus and angle: NumPy has vector instructions for real functions only."""
 
-    log_modulus: Array  # (points // 2 + 1,)
-    angle: Array
-    log_size: Array  # of the modulus with its error
+    log_modulus: Vector  # (points // 2 + 1,)
+    angle: Vector
+    log_size: Vector  # of the modulus with its error
 
 
 def _unit(points: int) -> float:
@@ -325,11 +325,11 @@ def _fast_length(least: int) -> int:
 def grid_step(scale: float, epsilon: float) -> float:
     """Return the grid step for releases whose typical loss is `scale`: WIDEST_STEP / 2^j.
 
-    The step is at most scale / STEPS if that needs at most `MOST_HALVINGS` halvings j. At large epsilon it is
-    doubled until the window fits. It does not depend on the number of releases, because delta must rise with
-    that number.
+    The step is at most scale / STEPS_OF_LOSS if that needs at most `MOST_HALVINGS` halvings j. At large ε
+    it is doubled until the window fits. It does not depend on the number of releases, because delta must rise
+    with that number.
     """
-    halvings = min(MOST_HALVINGS, max(0, math.ceil(math.log2(STEPS * WIDEST_STEP / scale))))
+    halvings = min(MOST_HALVINGS, max(0, math.ceil(math.log2(STEPS_OF_LOSS * WIDEST_STEP / scale))))
     step = WIDEST_STEP * 2.0**-halvings
     while epsilon + 16.0 > step * MOST_POINTS:
         step *= 2.0

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Array = NDArray[np.float64]
-Tails = tuple[Array, Array]
+Vector = NDArray[np.float64]
+Tails = tuple[Vector, Vector]
 
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e100
 """Noise multipliers whose squares and exponentials stay within doubles."""
@@ -33,7 +33,7 @@ class Pair(Protocol):
     def scale(self) -> float:
         """Return the size of a typical loss, which a grid of losses must resolve."""
 
-    def tails(self, losses: Array) -> Tails:
+    def tails(self, losses: Vector) -> Tails:
         """Return P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0 (m,), each (m,).
 
         Rounding is of their last digits, and of more where they are small: it moves the edge of the test.
@@ -45,7 +45,7 @@ class Profile(Pair, Protocol):
     """A symmetric pair: ln dP/dQ under P and ln dQ/dP under Q have the same law. Only these are composed."""
 
 
-def highest(tails: Sequence[Tails], losses: Array) -> Tails:
+def highest(tails: Sequence[Tails], losses: Vector) -> Tails:
     """Return at each loss the tails of the pair whose curve is highest there; the first of equal ones."""
     # e^l overflows above 709.
     factor = np.exp(np.minimum(losses, 700.0))
@@ -54,7 +54,7 @@ def highest(tails: Sequence[Tails], losses: Array) -> Tails:
     return upper, lower
 
 
-def mixed(pairs: Iterable[tuple[float, Pair]], losses: Array, rest: float) -> Tails:
+def mixed(pairs: Iterable[tuple[float, Pair]], losses: Vector, rest: float) -> Tails:
     """Return the tails of a mixture of pairs with these probabilities; `rest` counts as an infinite loss."""
     upper, lower = np.full_like(losses, rest), np.zeros_like(losses)
     for weight, pair in pairs:
@@ -75,7 +75,7 @@ class Shift:
         """Return d, but at most 1: after amplification losses of -q are typical however large d is."""
         return min(1.0, self.d)
 
-    def tails(self, epsilon: Array) -> Tails:
+    def tails(self, epsilon: Vector) -> Tails:
         """Return the probabilities of x > epsilon/d + d/2."""
         edge = epsilon / self.d + 0.5 * self.d
         return ndtr(self.d - edge), ndtr(-edge)
@@ -97,7 +97,7 @@ class BarkerTest:
         """Return D."""
         return 2.0 / math.sqrt(self.batch_size)
 
-    def tails(self, epsilon: Array) -> Tails:
+    def tails(self, epsilon: Vector) -> Tails:
         """Return at each epsilon the tails of the pair whose curve is higher there."""
         # The wider normal, v = 1 + 4/b: its log ratio exceeds epsilon if (4/b) x^2 + 2 D x > c with
         # c = D^2 + v (ln v + 2 epsilon), that is for x outside an interval.
@@ -127,7 +127,7 @@ class Amplified:
         """Return q times the scale of the base."""
         return self.q * self.base.scale
 
-    def tails(self, losses: Array) -> Tails:
+    def tails(self, losses: Vector) -> Tails:
         """Return q A(S) + (1 - q) B(S) and B(S); (A, B) is the base, S its test at ln(1 + (e^l - 1)/q)."""
         # ln(1 + (e^l - 1)/q) in two forms: the first keeps its digits near 0, the second does not overflow.
         small = np.log1p(np.expm1(np.minimum(losses, 1.0)) / self.q)
@@ -152,7 +152,7 @@ class ReplacePair:
         """Return q, or q/sqrt(tau) if tau > 1."""
         return self.q * min(1.0, 1.0 / math.sqrt(self.tau))
 
-    def tails(self, losses: Array) -> Tails:
+    def tails(self, losses: Vector) -> Tails:
         """Return the probabilities of x above the point at which the log ratio is l.
 
         The ratio is e^l at the positive root y = e^(x/tau) of
@@ -170,7 +170,7 @@ class ReplacePair:
         return beside + self.q * ndtr((1.0 - x) / sd), beside + self.q * ndtr((-1.0 - x) / sd)
 
 
-def _log(value: Array | float) -> Array:
+def _log(value: Vector | float) -> Vector:
     """Return ln(value), -inf at 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(value), float)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from dpmc.privacy.accountants.base import MOST_ITERATIONS, Accountant, crossing
-from dpmc.privacy.accountants.profiles import Array
+from dpmc.privacy.accountants.profiles import Vector
 from dpmc.privacy.events import BarkerRelease, GaussianRelease, Release, SubsampledGaussianRelease, total_mu
 
 LARGEST_ORDER = 256
@@ -49,7 +49,7 @@ class RenyiDivergence(Accountant):
 
 
 @lru_cache(maxsize=64)
-def curve(event: Release) -> tuple[Array, Array]:
+def curve(event: Release) -> tuple[Vector, Vector]:
     """Return orders (m,) and epsilon(alpha) (m,) of one release on a batch.
 
     Of a subsampled Gaussian release by Theorem 3.5, e(j) = j/(2 s^2); of a Barker test by Theorem 3.3, for
@@ -89,14 +89,14 @@ def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta
     return most
 
 
-def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Array:
+def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Vector:
     """Return e(j) = j/(2 s^2) for j = 2 ... largest (Theorem 2.11(1)); inf if it overflows."""
     inverse = 1.0 / event.noise_multiplier
     with np.errstate(over="ignore"):
         return np.arange(2.0, largest + 1.0) * (0.5 * inverse * inverse)
 
 
-def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True) -> Array:
+def _amplified(orders: Vector, on_batch: Vector, q: float, last_term: bool = True) -> Vector:
     """Return epsilon(alpha) at `orders` by the amplification theorem; `on_batch` is e(j), j = 2, 3, ..."""
     j = np.arange(2.0, on_batch.size + 2.0)
     e2 = float(on_batch[0])
@@ -117,7 +117,7 @@ def _amplified(orders: Array, on_batch: Array, q: float, last_term: bool = True)
     return values
 
 
-def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Array, Array]:
+def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Vector, Vector]:
     """Return the orders that all events have, and the sum of their curves at these orders."""
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
     gaussian = [event for event in events if isinstance(event, GaussianRelease)]

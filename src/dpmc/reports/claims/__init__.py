@@ -14,6 +14,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.streams import canonical_epsilon
 from dpmc.reports.claims import kinds
-from dpmc.reports.claims.table import Cells, Table
+from dpmc.reports.claims.table import Cells, ClaimTable
 from dpmc.studies import Study, read_yaml
 
 #: study -> the file of its claims
@@ -31,7 +32,6 @@ CLAIMS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"
 
 UNDECIDABLE = "cannot be decided here"
 VERDICTS = ("holds", "fails", "depends", "undecided", UNDECIDABLE)
-CELL_KEYS = ("models", "methods", "metrics", "at")
 TAILS = {"apart": 2, "fall": 1}  #: number in standard errors -> tails of its distribution that count
 COMPARED: dict[str, Callable[..., bool]] = {
     **{"below": operator.lt, "above": operator.gt, "at most": operator.le, "at least": operator.ge},
@@ -44,7 +44,7 @@ def listed(value: str | Sequence[str]) -> Sequence[str]:
     return (value,) if isinstance(value, str) else value
 
 
-def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
+def case_numbers(table: ClaimTable, entry: Mapping[str, Any]) -> kinds.Cases:
     """Yield the name and number of each case of an entry of a file of claims.
 
     For `number: first-reached`, the function `first_reached` of `kinds` is called with the entry's keys.
@@ -61,7 +61,7 @@ def numbers(table: Table, entry: Mapping[str, Any]) -> kinds.Cases:
         yield from kind(table, **keys)
         return
     if "models" in keys:
-        cells = Cells(**{key: keys.pop(key) for key in CELL_KEYS if key in keys})
+        cells = Cells(**{key.name: keys.pop(key.name) for key in fields(Cells) if key.name in keys})
         parts = cells.each(*entry.get("by", kinds.BY.get(entry["number"], kinds.CASE)))
     else:
         parts = table.experiments(keys.pop("model", ""))
@@ -75,12 +75,12 @@ def comparison(text: str) -> Callable[[float], bool]:
     return lambda number: bool(COMPARED[word](number, *map(float, limits)))
 
 
-def cases_of(claim: Mapping[str, Any], table: Table) -> list[dict[str, Any]]:
+def cases_of(claim: Mapping[str, Any], table: ClaimTable) -> list[dict[str, Any]]:
     """Return the cases of a claim with the numbers that decide them, None for a missing one."""
     cases = []
     for entry in claim.get("cases", ()):
         rule = entry["holds"]
-        for name, number in numbers(table, entry):
+        for name, number in case_numbers(table, entry):
             known = math.isfinite(number)
             cases.append(
                 {
@@ -102,7 +102,7 @@ def verdict(cases: Sequence[Mapping[str, Any]]) -> str:
     return "holds" if all(decided) else "depends" if any(decided) else "fails"
 
 
-def wrong_by_chance(claim: Mapping[str, Any], table: Table) -> float:
+def wrong_by_chance(claim: Mapping[str, Any], table: ClaimTable) -> float:
     """Return the probability that a claim of equal medians fails by chance though they are equal.
 
     Such a claim asks for differences below some standard errors; 0 for any other. Differences are taken as
@@ -127,7 +127,7 @@ def claims_of(study: str) -> tuple[str, dict[str, dict[str, Any]]]:
     return content["source"], content["claims"]
 
 
-def judge(study: Study, table: Table, published: Table | None = None) -> dict[str, Any]:
+def judge(study: Study, table: ClaimTable, published: ClaimTable | None = None) -> dict[str, Any]:
     """Return the verdicts on a study's claims, by a table of numbers, as plain mappings and lists.
 
     `published`: the numbers of the source, with verdicts of their own, – where there are none. `by_chance`:
@@ -160,7 +160,7 @@ def judge(study: Study, table: Table, published: Table | None = None) -> dict[st
     return about | {"claims": entries}
 
 
-def write(verdicts: dict[str, Any], output: Path) -> None:
+def write_verdicts(verdicts: dict[str, Any], output: Path) -> None:
     """Write the verdicts as YAML, one line per case."""
     # Without a default style PyYAML writes mappings of plain values, such as a case, on one line each.
     text = yaml.safe_dump(verdicts, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)

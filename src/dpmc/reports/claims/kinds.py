@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpmc.base import Array
-from dpmc.reports.claims.table import CLIPPED, At, Cells, Table
+from dpmc.metrics.table import RATIO_CLIPPED
+from dpmc.reports.claims.table import At, Cells, ClaimTable
 from dpmc.studies import pinned_hyperparameters
 
 Cases = Iterator[tuple[str, float]]
+Methods = Sequence[str]
 CASE = ("models", "methods", "metrics")  #: most kinds have a case for each
 #: Kinds with a case for each of something else. In an entry, the key `by` says so.
 BY = {
@@ -43,26 +45,26 @@ def quotient(above: Array | float, below: Array | float) -> Array:
     return above / np.where(below == 0.0, np.nan, below)
 
 
-def fraction(hits: Sequence[bool] | Array) -> float:
+def fraction_of(hits: Sequence[bool] | Array) -> float:
     """Return the fraction of true values; NaN for none."""
     return float(np.mean(hits)) if len(hits) else np.nan
 
 
-def level(table: Table, cells: Cells, over: str = "largest") -> float:
+def level(table: ClaimTable, cells: Cells, over: str = "largest") -> float:
     """Return the largest or smallest median over the budgets, or their range."""
     return reduced(over, table.column("median", cells))
 
 
-def step(table: Table, cells: Cells) -> float:
+def step(table: ClaimTable, cells: Cells) -> float:
     """Return the smallest ratio of the median at a budget to that at the next larger one."""
     medians = table.column("median", cells)
     return reduced("smallest", quotient(medians[:-1], medians[1:]))
 
 
 def ratios(
-    table: Table,
+    table: ClaimTable,
     cells: Cells,
-    to: Sequence[str] = (),
+    to: Methods = (),
     to_models: Sequence[str] = (),
     to_metric: str = "",
     to_at: At = "",
@@ -84,29 +86,29 @@ def ratios(
     return quotient(np.array(compared), own) if inverse else quotient(own, np.array(compared))
 
 
-def ratio(table: Table, cells: Cells, over: str = "mean", **to: Any) -> float:
+def ratio(table: ClaimTable, cells: Cells, over: str = "mean", **to: Any) -> float:
     """Return the ratio of a method to others, over the budgets."""
     return reduced(over, ratios(table, cells, **to))
 
 
-def within(table: Table, cells: Cells, low: float, high: float, **to: Any) -> float:
+def within(table: ClaimTable, cells: Cells, low: float, high: float, **to: Any) -> float:
     """Return the share of the budgets at which the ratio of a method to others is between two limits."""
-    return fraction([low <= ratio <= high for ratio in ratios(table, cells, **to) if not np.isnan(ratio)])
+    return fraction_of([low <= ratio <= high for ratio in ratios(table, cells, **to) if not np.isnan(ratio)])
 
 
-def growth(table: Table, cells: Cells, **to: Any) -> float:
+def growth(table: ClaimTable, cells: Cells, **to: Any) -> float:
     """Return the mean ratio over the upper half of the budgets over that of the lower half."""
     halves = (replace(cells, at=half) for half in ("lower half", "upper half"))
     low, high = (ratio(table, half, **to) for half in halves)
     return high / low
 
 
-def over_models(table: Table, cells: Cells, which: str, **to: Any) -> float:
+def over_models(table: ClaimTable, cells: Cells, which: str, **to: Any) -> float:
     """Return the smallest, largest or mean of a method's mean ratios on the models."""
     return reduced(which, [ratio(table, part, **to) for _, part in cells.each("models")])
 
 
-def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any) -> float:
+def inconsistent(table: ClaimTable, cells: Cells, good: float, bad: float, **to: Any) -> float:
     """Return the margin by which a method's ratio is `good` on one model and `bad` on another.
 
     The smaller of two quotients: `good` over the least ratio, and the largest ratio over `bad`.
@@ -115,7 +117,7 @@ def inconsistent(table: Table, cells: Cells, good: float, bad: float, **to: Any)
     return float(np.min([good / np.min(means), np.max(means) / bad]))
 
 
-def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> float:
+def first_reached(table: ClaimTable, cells: Cells, to: Methods) -> float:
     """Return the ratio of the least of `to` to a method, by the first of the metrics that both have."""
     others = [table.column("median", replace(part, methods=to)) for _, part in cells.each("metrics")]
     least = np.array([reduced("smallest", medians) for medians in others])
@@ -123,7 +125,7 @@ def first_reached(table: Table, cells: Cells, to: Sequence[str]) -> float:
     return next((number for number in numbers if not np.isnan(number)), np.nan)
 
 
-def gain(table: Table, cells: Cells, to: Sequence[str]) -> float:
+def gain(table: ClaimTable, cells: Cells, to: Methods) -> float:
     """Return the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
     budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
     others = [table.column("median", replace(cells, methods=to, at=(epsilon,))) for epsilon in budgets]
@@ -131,36 +133,36 @@ def gain(table: Table, cells: Cells, to: Sequence[str]) -> float:
     return reduced("smallest", table.column("median", cells) - largest)
 
 
-def in_errors(table: Table, cells: Cells, others: Cells) -> Array:
+def in_errors(table: ClaimTable, cells: Cells, others: Cells) -> Array:
     """Return differences of medians, in standard errors of the difference."""
     difference = table.column("median", cells) - table.column("median", others)
     return quotient(difference, np.hypot(table.column("error", cells), table.column("error", others)))
 
 
-def fall(table: Table, cells: Cells) -> float:
+def fall(table: ClaimTable, cells: Cells) -> float:
     """Return the decrease of the median from the smallest budget to the largest, in standard errors."""
     return reduced("largest", in_errors(table, replace(cells, at="smallest"), replace(cells, at="largest")))
 
 
-def models_that_fall(table: Table, cells: Cells, errors: float) -> float:
+def models_that_fall(table: ClaimTable, cells: Cells, errors: float) -> float:
     """Return the share of the models on which the median falls by more than `errors` standard errors."""
     falls = [fall(table, part) for _, part in cells.each("models")]
-    return fraction([number > errors for number in falls if not np.isnan(number)])
+    return fraction_of([number > errors for number in falls if not np.isnan(number)])
 
 
-def apart(table: Table, cells: Cells, to: Sequence[str]) -> float:
+def apart(table: ClaimTable, cells: Cells, to: Methods) -> float:
     """Return the largest difference over the budgets from the median of `to`, in standard errors."""
     budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
     return reduced("largest", np.abs(in_errors(table, cells, replace(cells, methods=to, at=budgets))))
 
 
-def share(table: Table, cells: Cells, limit: float) -> float:
+def share(table: ClaimTable, cells: Cells, limit: float) -> float:
     """Return the share of all runs whose value is above `limit`."""
-    return fraction([value > limit for runs in table.runs(cells) for value in runs])
+    return fraction_of([value > limit for runs in table.runs(cells) for value in runs])
 
 
 def best(
-    table: Table, cells: Cells, to: Sequence[str] = (), to_at: At = "all", free: str = "", less: bool = False
+    table: ClaimTable, cells: Cells, to: Methods = (), to_at: At = "all", free: str = "", less: bool = False
 ) -> float:
     """Return the least median of the methods over another least median, or if `less` minus it.
 
@@ -178,30 +180,30 @@ def best(
 # clip bounds ascend, its cells with them.
 
 
-def increase(table: Table, cells: Cells) -> Array:
+def increase(table: ClaimTable, cells: Cells) -> Array:
     """Return the median MMD at each clip bound less that at the largest."""
     distance = table.column("median", cells, "mmd")
     return distance - distance[-1]
 
 
-def at_largest_bound(table: Table, cells: Cells, metric: str) -> float:
+def at_largest_bound(table: ClaimTable, cells: Cells, metric: str) -> float:
     """Return a metric's median at the largest clip bound."""
     return float(table.column("median", cells, metric)[-1])
 
 
 def most_increase(
-    table: Table, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
+    table: ClaimTable, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
 ) -> float:
     """Return the largest increase of the median MMD over that at the largest bound, among some bounds.
 
     These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
     below `clipped`.
     """
-    chosen = (table.bounds(cells) >= least) & (table.column("median", cells, CLIPPED) < clipped)
+    chosen = (table.bounds(cells) >= least) & (table.column("median", cells, RATIO_CLIPPED) < clipped)
     return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
 
 
-def late_bounds(table: Table, cells: Cells, limit: float) -> float:
+def late_bounds(table: ClaimTable, cells: Cells, limit: float) -> float:
     """Return the share of bounds without convergence in the lower half, minus that in the upper half.
 
     Chains that never moved have no R-hat and count as not converged.
@@ -210,18 +212,18 @@ def late_bounds(table: Table, cells: Cells, limit: float) -> float:
     rhat = table.column("median", cells, "rhat_max")[ran]
     late, half = ~(rhat < limit), len(rhat) // 2
     known = half > 0 and not np.isnan(rhat).all()
-    return fraction(late[:half]) - fraction(late[-half:]) if known else np.nan
+    return fraction_of(late[:half]) - fraction_of(late[-half:]) if known else np.nan
 
 
-def stray_bounds(table: Table, cells: Cells, far: float, last: int = 0) -> float:
+def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> float:
     """Return the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
     largest = table.column("median", cells, "mmd")[-1]
     runs = table.runs(cells, "mmd")[-last:]
     known = all(map(len, runs)) and not np.isnan(largest)
-    return fraction([max(values) > largest + far for values in runs]) if known else np.nan
+    return fraction_of([max(values) > largest + far for values in runs]) if known else np.nan
 
 
-def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
+def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> Cases:
     """Yield the increase of the MMD at the largest bound not above that of a method of the comparison.
 
     `methods`: algorithm -> method of the comparison and the name of its clip bound. NaN if the study does not
@@ -239,7 +241,7 @@ def chosen_bound(table: Table, methods: Mapping[str, tuple[str, str]]) -> Cases:
         yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else np.nan
 
 
-def in_gap(table: Table, model: str, low: float, high: float) -> Cases:
+def in_gap(table: ClaimTable, model: str, low: float, high: float) -> Cases:
     """Yield the share of the model's runs whose fraction clipped lies between two limits."""
-    cells = [runs for _, part in table.experiments(model) for runs in table.runs(part, CLIPPED)]
-    yield model, fraction([low < value < high for runs in cells for value in runs])
+    cells = [runs for _, part in table.experiments(model) for runs in table.runs(part, RATIO_CLIPPED)]
+    yield model, fraction_of([low < value < high for runs in cells for value in runs])

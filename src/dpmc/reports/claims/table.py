@@ -16,7 +16,7 @@ import numpy as np
 from dpmc.base import Array
 from dpmc.common.streams import canonical_epsilon
 from dpmc.metrics.statistics import error_of_median
-from dpmc.metrics.table import own_rows
+from dpmc.metrics.table import RATIO_CLIPPED, own_rows
 from dpmc.studies import Study
 from dpmc.studies.pairs import clip_bounds, clipping_models
 
@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 At = str | Sequence[str]
 
 #: files of data/published with box plots of a metric over the runs of each cell
-PUBLISHED = ("mmd", "mean_error", "ratio_clip_fraction", "gradient_clip_fraction")
+PUBLISHED_FILES = ("mmd", "mean_error", RATIO_CLIPPED, "gradient_clip_fraction")
 PUBLISHED_RUNS = 20
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
-CLIPPED = "ratio_clip_fraction"
 RING = ("circle", "dp-hmc", "1", "ring_distance")  #: cell and metric of a trajectory (Figure 4.1)
 CELL = ["model", "method", "epsilon", "metric"]
-TITLES = {"mmd": "MMD", "mean_error": "mean error", "covariance_error": "covariance error"}
+METRIC_TITLES = {"mmd": "MMD", "mean_error": "mean error", "covariance_error": "covariance error"}
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,11 @@ class Cells:
             part = replace(self, **{key: (value,) for key, value in chosen.items()})
             if len(self.metrics) == 1:
                 chosen.pop("metrics", None)
-            names = [f"ε = {of}" if key == "at" else TITLES.get(of, of) for key, of in chosen.items()]
+            names = [f"ε = {of}" if key == "at" else METRIC_TITLES.get(of, of) for key, of in chosen.items()]
             yield ", ".join(names) or f"{len(self.models)} models", part
 
 
-class Table:
+class ClaimTable:
     """Numbers by cell: of single runs, and their median, interquartile range and error of the median.
 
     `runs`: rows of `CELL` and value. `boxes`: rows of `CELL`, q1, median, q3 and the number of runs, for
@@ -81,7 +80,7 @@ class Table:
         self._epsilons = {cell: sorted(set(names) - {"inf", ""}, key=float) for cell, names in budgets}
 
     @classmethod
-    def of_study(cls, study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> Table:
+    def of_study(cls, study: Study, metrics: DataFrame, budgets: DataFrame | None = None) -> ClaimTable:
         """Return the table of typed metrics; from budgets.csv, iterations are `<accountant>_iterations`."""
         import pandas as pd
 
@@ -94,15 +93,15 @@ class Table:
         return cls(study, runs)
 
     @classmethod
-    def published(cls, study: Study, folder: Path) -> Table:
+    def published(cls, study: Study, folder: Path) -> ClaimTable:
         """Return the table of published numbers, of the thesis: box plots, and some single runs.
 
         The published clipping experiment is that of the code.
         """
         import pandas as pd
 
-        files = [pd.read_csv(folder / f"{metric}.csv", dtype={"epsilon": str}) for metric in PUBLISHED]
-        table = pd.concat(files, keys=PUBLISHED, names=["metric"]).reset_index("metric")
+        files = [pd.read_csv(folder / f"{metric}.csv", dtype={"epsilon": str}) for metric in PUBLISHED_FILES]
+        table = pd.concat(files, keys=PUBLISHED_FILES, names=["metric"]).reset_index("metric")
         table["epsilon"] = table["epsilon"].fillna("")
         boxes = table.pivot_table("value", CELL, "statistic")[[*QUARTILES]].dropna().reset_index()
 
@@ -111,7 +110,7 @@ class Table:
         allowed["epsilon"] = allowed["epsilon"].map(canonical_epsilon)
         allowed = allowed.rename(columns={"iterations": "value"})
 
-        clipping = pd.read_csv(folder / "clipping_experiment.csv").replace("clip_fraction", CLIPPED)
+        clipping = pd.read_csv(folder / "clipping_experiment.csv").replace("clip_fraction", RATIO_CLIPPED)
         clipping["id"] = "flat-banana-" + clipping["dimension"].astype(str) + "d"
         as_coded = [
             (study.models[model].model, spec.algorithm, float(spec.options["clip"]), model, method, "inf")

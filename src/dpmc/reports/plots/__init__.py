@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 FORMATS = ("pdf", "png", "svg")
 PUBLISHED_RESULTS = shipped("data", "published")  #: CSV files
-Files = tuple[list[str], list[Path]]  #: labels of models whose metrics are read, other files
+ModelsAndFiles = tuple[list[str], list[Path]]  #: labels of models whose metrics are read, other files
 
 
 @dataclass(frozen=True)
-class Given:
+class ToDraw:
     """What a figure is drawn from."""
 
     declared: FigureKeys
@@ -42,13 +42,13 @@ class Given:
     results: Path  # folder of all studies' results
 
 
-def reads_models(study: Study, how: FigureKeys, results: Path) -> Files:
+def reads_models(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
     """Return the models that a figure names, else all, and no files."""
     wanted = how.models or tuple(study.models)
     return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted], []
 
 
-def reads_nothing(study: Study, how: FigureKeys, results: Path) -> Files:
+def reads_nothing(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
     """Return no model and no file: data and chains are made anew."""
     return [], []
 
@@ -57,9 +57,9 @@ def reads_nothing(study: Study, how: FigureKeys, results: Path) -> Files:
 class Drawing:
     """What draws a figure, and what is known of it; each function gets the study and what is declared."""
 
-    draw: Callable[[Given], Figure]
+    draw: Callable[[ToDraw], Figure]
     #: (study, declared, results) -> labels of the models whose metrics it reads, and chain files and tables.
-    reads: Callable[[Study, FigureKeys, Path], Files] = reads_models
+    reads: Callable[[Study, FigureKeys, Path], ModelsAndFiles] = reads_models
     #: Whether the study, as far as its data are available, has anything to show.
     applies: Callable[[Study, FigureKeys], bool] = lambda study, how: True
     #: Sentences after the figure's own caption.
@@ -98,7 +98,7 @@ def caption(name: str, study: Study, long: bool = False) -> str:
     return "\n\n".join([short, declared.text.strip()]) if long and declared.text else short
 
 
-def reads(name: str, study: Study, results: Path = Path("results")) -> Files:
+def reads(name: str, study: Study, results: Path = Path("results")) -> ModelsAndFiles:
     """Return the labels of the models whose metrics a figure reads, and the other files that it reads.
 
     These are chain files and tables; there are none for most figures. `results` is the folder of all studies'
@@ -114,12 +114,12 @@ def metric_files(study: Study, models: Collection[str], results: Path) -> list[P
     return [results / of / "metrics" / f"{model}.csv" for of, model in needed if model in models]
 
 
-def inputs(name: str, study: Study, metrics: Sequence[Path], results: Path) -> list[Path]:
+def figure_files(name: str, study: Study, metrics: Sequence[Path], results: Path) -> list[Path]:
     """Return the files that a figure is drawn from: metrics, published tables, chains and other tables."""
     return [*metrics, *PUBLISHED_RESULTS.glob("*.csv"), *reads(name, study, results)[1]]
 
 
-def check_names(outputs: Sequence[Path]) -> None:
+def check_figure_names(outputs: Sequence[Path]) -> None:
     """Raise DpmcError for a file name that does not end as a figure's."""
     for path in outputs:
         if path.suffix[1:].lower() not in FORMATS:
@@ -141,18 +141,18 @@ def plot(
     Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
     missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
     """
-    check_names(outputs)
+    check_figure_names(outputs)
     from dpmc.reports.plots import style
 
     declared = declared_figure(study.path, name)
-    table = whole.read(study, *metrics)
-    mark = stamp.digest(inputs(name, study, metrics, results))
-    figure = draw(Given(declared, table, study, results))
+    table = whole.read_whole(study, *metrics)
+    mark = stamp.digest_of_files(figure_files(name, study, metrics, results))
+    figure = draw(ToDraw(declared, table, study, results))
     for output in outputs:
         style.save(figure, output, mark)
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return a figure in the one style of all; raise DpmcError where the study cannot have it."""
     from dpmc.reports.plots import style
 

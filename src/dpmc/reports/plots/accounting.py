@@ -13,29 +13,29 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
 from dpmc.privacy.events import SubsampledGaussianRelease
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, reads_nothing, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
 
 EPSILONS = np.linspace(0.5, 6.0, 50)
 AS_PUBLISHED = "rdp-as-published"
 OF_ALL_ROWS, OF_BATCHES = ("tight", "zcdp"), ("replace-pld", "rdp", AS_PUBLISHED)
-EXACT = "exact (minibatch: loss distribution)"
+EXACT_LABEL = "exact (minibatch: loss distribution)"
 #: accountant -> line style, what the legend says, and the published curve to which it is compared
 LOOKS: dict[str, tuple[Any, str, str]] = {
-    "tight": ("solid", EXACT, "tight"),
-    "replace-pld": ("solid", EXACT, "fourier"),
+    "tight": ("solid", EXACT_LABEL, "tight"),
+    "replace-pld": ("solid", EXACT_LABEL, "fourier"),
     "zcdp": ((0, (5, 2)), "zCDP", "zcdp"),
     "rdp": ((0, (5, 2, 1, 2)), "RDP, Theorem 3.5", ""),
     AS_PUBLISHED: ((0, (1, 1)), "RDP, sum cut short: no bound", "rdp"),
 }
 # hollow, and every fourth of 50: the curve is seen in and between them
-PUBLISHED: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
+CIRCLE: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.2, "mfc": "none", "mec": "k", "mew": 0.6}
 
 reads = reads_nothing  # the figure follows from the study's settings
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure, one panel for each method, with the settings of the first model."""
     how, study = given.declared, given.study
     model = models_of(study, how.models)[0]
@@ -58,14 +58,14 @@ def draw(given: Given) -> Figure:
             entries[name] = {"color": style.INK, "linestyle": dashes, "linewidth": 1.2}
             if known is not None:
                 rows = known[(known["method"] == method) & (known["accountant"] == published)]
-                axes.plot(rows["epsilon"], rows["iterations"], **PUBLISHED, markevery=4, zorder=3)
+                axes.plot(rows["epsilon"], rows["iterations"], **CIRCLE, markevery=4, zorder=3)
         axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
         axes.yaxis.grid(True)
     panels[0].set(ylabel="iterations", ylim=(0.0, None))  # of all panels, which share the axis
-    layout.plain_numbers(panels[0].yaxis)
+    layout.set_plain_numbers(panels[0].yaxis)
     if known is not None:
-        entries[f"published, every fourth point: {how.published}"] = PUBLISHED
-    layout.legend(figure, entries)
+        entries[f"published, every fourth point: {how.published}"] = CIRCLE
+    layout.add_legend(figure, entries)
     return figure
 
 

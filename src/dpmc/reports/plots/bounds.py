@@ -15,8 +15,8 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results, read_table
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, marks, style
+from dpmc.metrics.table import RATIO_CLIPPED, Results, read_table
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, marks, style
 from dpmc.reports.plots.captions import of_boxes
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import selected
@@ -29,10 +29,9 @@ if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
 NEEDS_METRIC = True
-CLIPPED = "ratio_clip_fraction"
 AS_CODED = "as_coded"  # the distance of the published chains
 PUBLISHED_ROWS = 100_000
-EXACT: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.INK}
+EXACT_MARK: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 5, "color": style.INK}
 
 
 caption = of_boxes
@@ -49,7 +48,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return labels, []
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
@@ -62,13 +61,13 @@ def draw(given: Given) -> Figure:
     first: dict[object, Axes] = {}  # panels whose axes others share
     for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
         chains, exact = tables[model]
-        layout.share(axes, "y", (metric, model), first)
+        layout.share_axis(axes, "y", (metric, model), first)
         if by_fraction:  # one point a chain
-            layout.share(axes, "x", CLIPPED, first)
-            both = chains.dropna(subset=[CLIPPED, metric])
+            layout.share_axis(axes, "x", RATIO_CLIPPED, first)
+            both = chains.dropna(subset=[RATIO_CLIPPED, metric])
             for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
-                axes.plot(rows[CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
-            axes.set(title="by the fraction clipped", xlabel=style.metric_label(CLIPPED))
+                axes.plot(rows[RATIO_CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
+            axes.set(title="by the fraction clipped", xlabel=style.metric_label(RATIO_CLIPPED))
         else:
             _draw_boxes(axes, chains, metric)
             name = style.model_name(study, model, how.titles)
@@ -77,11 +76,11 @@ def draw(given: Given) -> Figure:
             axes.set(title=name, xlabel="clip bound")
         marks.draw_baselines(axes, results.baselines(model, metric))
         if metric == "mmd":  # published exact samples at the right edge
-            axes.plot([0.985] * len(exact), exact, **EXACT, transform=axes.get_yaxis_transform())
+            axes.plot([0.985] * len(exact), exact, **EXACT_MARK, transform=axes.get_yaxis_transform())
         axes.set_ylabel(how.y.label or style.metric_label(metric))
         layout.scale_y(axes, how.y)
         for guide in how.lines:
-            if by_fraction and guide.metric == CLIPPED:
+            if by_fraction and guide.metric == RATIO_CLIPPED:
                 axes.axvline(guide.at, **marks.REFERENCE, zorder=2)
             elif guide.metric in ("", metric):
                 axes.axhline(guide.at, **marks.REFERENCE, zorder=2)
@@ -94,13 +93,13 @@ def draw(given: Given) -> Figure:
     if any(chains["published"].any() for chains, _ in tables.values()):
         hollow = [Line2D([], [], **_point(look, published=True) | {"ms": 5}) for look in looks]
         entries[f"published: {how.published}"] = (Line2D([], [], **marks.PUBLISHED), *hollow)
-        entries["exact samples, published"] = EXACT
+        entries["exact samples, published"] = EXACT_MARK
     entries |= {guide.label: marks.REFERENCE for guide in how.lines}
-    layout.legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
+    layout.add_legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 
-def _chains(given: Given, results: Results, model: str) -> tuple[DataFrame, list[float]]:
+def _chains(given: ToDraw, results: Results, model: str) -> tuple[DataFrame, list[float]]:
     """Return the chains of a model, and the MMD of published exact samples.
 
     A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
@@ -112,7 +111,7 @@ def _chains(given: Given, results: Results, model: str) -> tuple[DataFrame, list
     tables, distances = [], set()
     for algorithm, methods in clip_bounds(study, model).items():
         for bound, method in methods.items():
-            columns = {m: results.by_seed(model, method, "inf", m) for m in {*how.metric, CLIPPED}}
+            columns = {m: results.by_seed(model, method, "inf", m) for m in {*how.metric, RATIO_CLIPPED}}
             table = pd.DataFrame(columns, dtype=float)
             tables.append(table.assign(algorithm=algorithm, bound=bound, published=False))
             distances.add(study.methods[method].options.get("clip_distance"))
@@ -122,7 +121,7 @@ def _chains(given: Given, results: Results, model: str) -> tuple[DataFrame, list
 
     needed = ["dimension", "algorithm", "clip_bound", "clip_distance", "seed", "metric", "value"]
     rows = read_table(path, needed, "a table of chains", {"clip_bound": float, "value": float})
-    rows = rows.rename(columns={"clip_bound": "bound"}).replace({"metric": {"clip_fraction": CLIPPED}})
+    rows = rows.rename(columns={"clip_bound": "bound"}).replace({"metric": {"clip_fraction": RATIO_CLIPPED}})
     dimension = spec.model.removeprefix("flat-banana-").removesuffix("d")
     rows = rows[(rows["clip_distance"] == AS_CODED) & (rows["dimension"] == dimension)]
     known = rows.pivot(index=["algorithm", "bound", "seed"], columns="metric", values="value").reset_index()
@@ -137,7 +136,7 @@ def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
     rows = chains.dropna(subset=metric)
     bounds = sorted(set(chains["bound"]))
     # nine bounds would run into each other with the zero before the point
-    layout.groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
+    layout.set_groups(axes, [f"{bound:g}".removeprefix("0") for bound in bounds])
     axes.set_xlim(right=len(bounds) - 0.25)  # with room for published exact samples
     bar = marks.PUBLISHED if rows["published"].any() else None
     for index, algorithm in enumerate(clipped_at_will()):
@@ -153,7 +152,7 @@ def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
     """Return how a chain looks: ours full, a published one hollow and pale."""
-    hollow = {"mfc": "none", "mec": style.mixed(look.colour, "#FFFFFF", 0.4), "mew": 0.5}
+    hollow = {"mfc": "none", "mec": style.mixed_colour(look.colour, "#FFFFFF", 0.4), "mew": 0.5}
     full = {"mfc": look.colour, "mec": "white", "mew": 0.2}
     how = {"ls": "none", "marker": look.marker, "ms": 2.8, "zorder": 3 if published else 4}
     return how | (hollow if published else full)

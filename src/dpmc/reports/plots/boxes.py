@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dpmc.metrics.table import FEW_ITERATIONS, Results
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, captions, layout, marks, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
 from dpmc.reports.plots.style import MethodStyle
@@ -38,7 +38,7 @@ def caption(study: Study, how: FigureKeys) -> list[str]:
     return [*captions.of_boxes(study, how), each, *captions.of_methods(study, how)]
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study
     pairs, results = pairs_of(study, how), Results.of_study(given.metrics, study)
@@ -69,14 +69,14 @@ def draw(given: Given) -> Figure:
             axes.set_ylabel(how.y.label or style.metric_label(metric))
     for axes in places[-columns:]:
         axes.set_xlabel(how.x.label or style.budget_label(study))
-    layout.legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
+    layout.add_legend(figure, entries | {f"* {text}": {"ls": "none"} for text in sorted(set(stars.values()))})
     return figure
 
 
 def _draw_panel(
     axes: Axes,
     title: str,
-    given: Given,
+    given: ToDraw,
     results: Results,
     shown: tuple[str, str],
     partners: Mapping[str, OnModel],
@@ -88,7 +88,7 @@ def _draw_panel(
     """
     how, (model, metric), entries = given.declared, shown, layout.Entries()
     spec = given.study.models[model]
-    layout.groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])
+    layout.set_groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])
     known = published_boxes(PUBLISHED_RESULTS, metric, given.study) if how.published else {}
     if how.pairs:
         partner_cells = {
@@ -119,7 +119,7 @@ def _draw_panel(
     tuned = any(given.study.methods[method].hyperparameters == "tuned" for method in methods)
     if tuned and spec.tuning_epsilon in spec.epsilons:
         group = spec.epsilons.index(spec.tuning_epsilon)
-        layout.band(axes, group, TUNED_AT)
+        layout.draw_band(axes, group, TUNED_AT)
         axes.get_xticklabels()[group].set_fontweight("bold")
         entries["ε of the search"] = Patch(facecolor=TUNED_AT)
     layout.scale_y(axes, how.y)

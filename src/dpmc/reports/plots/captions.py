@@ -2,7 +2,7 @@
 
 from dpmc.algorithms import algorithm_class
 from dpmc.metrics.table import METRICS
-from dpmc.reports.plots.selection import named
+from dpmc.reports.plots.selection import matching
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
@@ -12,9 +12,9 @@ def metrics_of(how: FigureKeys) -> set[str]:
     return {*how.metric, *(panel.metric for panel in how.panels if panel.metric)}
 
 
-def methods_of(study: Study, how: FigureKeys) -> list[str]:
+def methods_in(study: Study, how: FigureKeys) -> list[str]:
     """Return the labels of the methods that a figure names, itself or in a panel; all if it names none."""
-    return named(study, dict.fromkeys([*how.methods, *(m for panel in how.panels for m in panel.methods)]))
+    return matching(study, dict.fromkeys([*how.methods, *(m for panel in how.panels for m in panel.methods)]))
 
 
 def of_boxes(study: Study, how: FigureKeys) -> list[str]:
@@ -37,5 +37,5 @@ def of_exact_samples(how: FigureKeys) -> list[str]:
 
 def of_methods(study: Study, how: FigureKeys) -> list[str]:
     """Return what is to be said of the algorithms of a figure, once each."""
-    said = (algorithm_class(study.methods[label].algorithm).explanation for label in methods_of(study, how))
+    said = (algorithm_class(study.methods[label].algorithm).explanation for label in methods_in(study, how))
     return [*dict.fromkeys(filter(None, said))]

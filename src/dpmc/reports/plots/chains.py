@@ -17,21 +17,21 @@ from dpmc.data.problem import Problem, read_problem
 from dpmc.metrics.cell import second_half_of
 from dpmc.metrics.mmd import equally_spaced
 from dpmc.metrics.table import Results
-from dpmc.reports.plots import Given, layout, marks, style
+from dpmc.reports.plots import ToDraw, layout, marks, style
 from dpmc.reports.plots.maps import Surface
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
 from dpmc.studies import Study, problem_of
 from dpmc.studies.figures import Axis, FigureKeys
 
-EPSILON = "0.05"  # the paper's main value
-ITERATIONS = 10_000  # the paper's
+PAPER_EPSILON = "0.05"  # the paper's main value
+PAPER_ITERATIONS = 10_000  # the paper's
 WIDTH = 1.5  # of the density's kernel, in bins
 REGION = 0.95  # share of the posterior within the line
-COLUMNS = 5
+PANELS_PER_ROW = 5
 RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
 REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
-DRAWS = 400  # of a run
+DRAWS_SHOWN = 400  # of a run
 TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
 DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.4, "markeredgewidth": 0.0}
 
@@ -61,7 +61,7 @@ def density_cells(study: Study, how: FigureKeys) -> list[CellKey]:
     """Return the cells whose first chain is shown: at the paper's main ε, or without privacy."""
     model = models_of(study, how.models)[0]
     return [
-        (model, method, EPSILON if EPSILON in study.epsilons(model, method) else "inf")
+        (model, method, PAPER_EPSILON if PAPER_EPSILON in study.epsilons(model, method) else "inf")
         for method in methods_of(study, how.methods, [model])
     ]
 
@@ -73,7 +73,7 @@ def density_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[st
     return [], [data, *(chain_path(results, study, cell, 0) for cell in density_cells(study, how))]
 
 
-def density(given: Given) -> Figure:
+def density(given: ToDraw) -> Figure:
     """Return the figure: densities of chains on the mixture beside the exact one, a panel a method.
 
     Figure 2 of the DP-Fast MH paper.
@@ -85,14 +85,14 @@ def density(given: Given) -> Figure:
     panels = [("exact posterior", exact, "")]
     for (_, method, _), path in zip(density_cells(study, how), paths, strict=True):
         chain = read_chain(path)
-        draws = np.asarray(chain.draws)[:, : ITERATIONS // int(chain.attrs["thin"])]
+        draws = np.asarray(chain.draws)[:, : PAPER_ITERATIONS // int(chain.attrs["thin"])]
         counts = bin_counts(draws.reshape(-1, draws.shape[-1]), edges)[0].astype(float)
         divergence = f"KL {symmetric_kl_of_counts(counts, exact):.2f}"
         panels.append((style.line_style(study, method).title, counts, divergence))
     ranked = np.sort(smoothed(exact).ravel())[::-1]
     edge = ranked[np.searchsorted(ranked.cumsum(), REGION)] / ranked[0]
     middles = [0.5 * (side[1:] + side[:-1]) for side in edges]
-    figure, axes_of_panels = layout.panels(len(panels), COLUMNS, 1.9, sharex=True, sharey=True)
+    figure, axes_of_panels = layout.panels(len(panels), PANELS_PER_ROW, 1.9, sharex=True, sharey=True)
     for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
         axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
         axes.locator_params(nbins=4)
@@ -102,7 +102,7 @@ def density(given: Given) -> Figure:
         axes.contour(*middles, region, levels=[edge], colors=[style.INK], linewidths=0.5)
         # the corner that no density of the mixture reaches
         axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
-    for axes in axes_of_panels[-COLUMNS:]:
+    for axes in axes_of_panels[-PANELS_PER_ROW:]:
         axes.tick_params(labelbottom=True)
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
@@ -134,7 +134,7 @@ def directions_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list
     return [], [path for cell in cells for path in chain_paths(results, study, cell)]
 
 
-def directions(given: Given) -> Figure:
+def directions(given: ToDraw) -> Figure:
     """Return the figure: variances of runs over the exact one, a panel for each pair on each of its models.
 
     Along the principal directions of the posterior. The MMD is made of whole distances and hardly sees a
@@ -146,7 +146,7 @@ def directions(given: Given) -> Figure:
     figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, sharey=True)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
         problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
-        layout.groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
+        layout.set_groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
         boxes = _ratios(given, cell, problem)
         bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}
         marks.draw_boxes(axes, (0, 1), boxes, bars, look, marks.PARTNER)
@@ -159,11 +159,11 @@ def directions(given: Given) -> Figure:
         axes.set_xlabel(f"direction of the {model}, stiffest first")
     panels[0].set_ylabel("variance / exact")
     entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
-    layout.legend(figure, entries | {how.beside: marks.PARTNER})
+    layout.add_legend(figure, entries | {how.beside: marks.PARTNER})
     return figure
 
 
-def _ratios(given: Given, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
+def _ratios(given: ToDraw, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
     """Return direction, stiffest first -> variance over the exact one, of each run that is finite."""
     runs = [kept_draws(path) for path in chain_paths(given.results, given.study, cell)]
     runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
@@ -176,7 +176,7 @@ def variance_ratios(draws: Array, problem: Problem) -> Array:
     return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
 
 
-def run_cells(study: Study, how: FigureKeys) -> list[CellKey]:
+def cells_of_runs(study: Study, how: FigureKeys) -> list[CellKey]:
     """Return every method on every model of the figure, at the model's largest budget."""
     return [
         (model, method, max(study.models[model].epsilons, key=float))
@@ -187,18 +187,18 @@ def run_cells(study: Study, how: FigureKeys) -> list[CellKey]:
 
 def single_runs_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
     """Return the models whose metrics the figure reads, and the chain files of all runs it may show."""
-    files = [path for cell in run_cells(study, how) for path in chain_paths(results, study, cell)]
+    files = [path for cell in cells_of_runs(study, how) for path in chain_paths(results, study, cell)]
     return models_of(study, how.models), files
 
 
-def single_runs(given: Given) -> Figure:
+def single_runs(given: ToDraw) -> Figure:
     """Return the figure: draws of runs over the exact posterior, in the plane of the first two parameters.
 
     Of one model the best, median and worst run of each method (Figure 2 of the DP-HMC paper), a method a
     column; of several models the median run of the method whose median MMD is least.
     """
     study, how, results = given.study, given.declared, Results.of_study(given.metrics, given.study)
-    cells, models = run_cells(study, how), models_of(study, how.models)
+    cells, models = cells_of_runs(study, how), models_of(study, how.models)
     shown, columns = [(cell, run) for run in RUNS for cell in cells], len(cells)
     if several := len(models) > 1:
         medians = {cell: float(np.median(results.values(*cell, "mmd") or np.inf)) for cell in cells}
@@ -213,8 +213,8 @@ def single_runs(given: Given) -> Figure:
         look, (seed, mmd) = looks[cell[1]], chosen_run(results, cell, run)
         draw_exact(axes, problems[cell[0]])
         if seed:
-            draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS)
-            axes.plot(*draws[:, :2].T, **DOT, color=style.mixed(look.colour, "#000000", 0.2), zorder=3)
+            draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS_SHOWN)
+            axes.plot(*draws[:, :2].T, **DOT, color=style.mixed_colour(look.colour, "#000000", 0.2), zorder=3)
         above = [style.model_name(study, cell[0], how.titles), look.title] if several else [look.title, run]
         says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
         axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=7.0)
@@ -227,7 +227,7 @@ def single_runs(given: Given) -> Figure:
     exact = {"an exact draw (d > 2)": {**big, "color": REGIONS[0.5]}}
     deep = any(problem.dimension > 2 for problem in problems.values())
     run_draw = {"a draw of the private run": {**big, "color": style.INK}}
-    layout.legend(figure, shades | (exact if deep else {}) | run_draw, columns=2)
+    layout.add_legend(figure, shades | (exact if deep else {}) | run_draw, columns=2)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dpmc.base import Array
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import Results, own_rows
-from dpmc.reports.plots import Given, layout, lines, marks, style
+from dpmc.reports.plots import ToDraw, layout, lines, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, number_of_rows
 
@@ -37,7 +37,7 @@ def job_times(study: Study, results: Path) -> pd.DataFrame:
     return pd.concat(jobs, ignore_index=True)
 
 
-def by_seconds(given: Given) -> Figure:
+def by_seconds(given: ToDraw) -> Figure:
     """Return the figure, as of kind `lines`, with one more metric: `cpu_seconds` of each run.
 
     A job makes runs of several lengths; the seconds of a run are its share by iterations.
@@ -51,7 +51,7 @@ def by_seconds(given: Given) -> Figure:
     return lines.draw(replace(given, metrics=metrics))
 
 
-def by_rows(given: Given) -> Figure:
+def by_rows(given: ToDraw) -> Figure:
     """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples.
 
     Its models differ in n alone; a panel shows one metric. Methods are shown at the ε of the first model.
@@ -74,13 +74,13 @@ def by_rows(given: Given) -> Figure:
         exact = {rows[model]: results.baselines(model, metric) for model in models}
         if any(exact.values()):
             n, median, low, high = _points(exact, (0.5, 0.0, 1.0))
-            axes.fill_between(n, low, high, **marks.EXACT, zorder=0.5)
+            axes.fill_between(n, low, high, **marks.EXACT_BAND, zorder=0.5)
             axes.plot(n, median, color="black", linewidth=0.4, zorder=1)
             entries |= marks.exact_samples(max(map(len, exact.values())))
-        layout.logarithmic(axes, "x")
+        layout.set_logarithmic(axes, "x")
         layout.scale_y(axes, how.y)
         axes.set(xlabel="rows n", ylabel=style.metric_label(metric))
-    layout.legend(figure, entries)
+    layout.add_legend(figure, entries)
     return figure
 
 

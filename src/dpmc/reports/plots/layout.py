@@ -35,7 +35,7 @@ def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure,
     return figure, axes[:count]
 
 
-def legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> None:
+def add_legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> None:
     """Explain entries above the panels, in room of their own.
 
     Without a number of columns there are three, or two of long texts.
@@ -46,13 +46,13 @@ def legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> No
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (-(-len(entries) // columns) + 1))
 
 
-def plain_numbers(axis: Axis) -> None:
+def set_plain_numbers(axis: Axis) -> None:
     """Write the numbers of an axis out, thousands apart, not as powers of ten."""
     axis.set_major_formatter(StrMethodFormatter("{x:,.7g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
-def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
+def set_logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
     """Give a panel a logarithmic axis: ticks by its decades, plain numbers if they are short."""
     axes.set(**{f"{which}scale": "log"})
     axes.autoscale_view()  # margins of the new scale
@@ -64,19 +64,19 @@ def logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
     axis.set_minor_locator(LogLocator(subs=range(1, 10), numticks=20))
     axis.set_minor_formatter(NullFormatter())
     if low > 1e-4 and high < 1e6:
-        plain_numbers(axis)
+        set_plain_numbers(axis)
 
 
-def groups(axes: Axes, names: Sequence[str]) -> None:
+def set_groups(axes: Axes, names: Sequence[str]) -> None:
     """Set up an axis of groups at 0, 1, …: their names, and a band behind every other."""
     for group in range(0, len(names), 2):
-        band(axes, group)
+        draw_band(axes, group)
     axes.set_xticks(range(len(names)), names)
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-0.5, len(names) - 0.5)
 
 
-def band(axes: Axes, group: int, colour: str = style.BAND) -> None:
+def draw_band(axes: Axes, group: int, colour: str = style.BAND) -> None:
     """Draw the band behind a group."""
     axes.axvspan(group - 0.5, group + 0.5, color=colour, lw=0, zorder=0)
 
@@ -91,16 +91,16 @@ def scale_y(axes: Axes, how: AxisKeys) -> None:
     top = max((top for top in tops if np.isfinite(top) and top > 0.0), default=1.0)
     if how.scale == "symlog":
         axes.set_yscale("symlog", linthresh=how.linear_below, linscale=0.4)
-        plain_numbers(axes.yaxis)
+        set_plain_numbers(axes.yaxis)
     if how.limits or how.scale != "log":
         # on a logarithmic axis with more room for the markers at the top
         axes.set_ylim(*(how.limits or (0.0, top * (1.5 if how.scale == "symlog" else 1.06))))
     if how.scale == "log":
-        logarithmic(axes, "y")
+        set_logarithmic(axes, "y")
     axes.yaxis.grid(True)
 
 
-def share(axes: Axes, which: Literal["x", "y"], group: object, first: dict[object, Axes]) -> None:
+def share_axis(axes: Axes, which: Literal["x", "y"], group: object, first: dict[object, Axes]) -> None:
     """Give a panel the axis of the first of its group, which is kept in `first`."""
     if (key := (which, group)) in first:
         getattr(axes, f"share{which}")(first[key])

@@ -5,29 +5,30 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from dpmc.metrics.table import CLIP_LIMIT
 from dpmc.reports.plots import layout, marks, style
 from dpmc.studies import Study
 from dpmc.studies.figures import Axis
-from dpmc.tuning.pinned import CLIP_LIMIT, clip_fraction
+from dpmc.tuning.pinned import clip_fraction
 
 #: A random walk that moves little against the posterior, and whose noise has sd s, is accepted with
 #: probability 2Φ(−s/2). Its iterations grow as (s/step)², so that what it diffuses for its budget goes as
 #: s² 2Φ(−s/2), which is greatest here.
 BEST_NOISE_SD, BEST_ACCEPTANCE = 2.381, 0.234
 
-REFERENCE: dict[str, Any] = {**marks.REFERENCE, "zorder": 1}
-LIMIT: dict[str, Any] = {**REFERENCE, "linestyle": ":"}
+BEST_LINE: dict[str, Any] = {**marks.REFERENCE, "zorder": 1}
+LIMIT_LINE: dict[str, Any] = {**BEST_LINE, "linestyle": ":"}
 #: what is drawn, its name with its unit, the scale, and a line across
-ROWS: tuple[tuple[str, str, Axis, float, dict[str, Any]], ...] = (
-    ("mmd", "median MMD", Axis(), 0.0, LIMIT),
-    ("iterations", "iterations", Axis(scale="log"), 0.0, LIMIT),
-    ("acceptance_rate", "acceptance rate", Axis(), BEST_ACCEPTANCE, REFERENCE),
-    ("clip_fraction", "fraction clipped", Axis(scale="symlog", linear_below=0.01), CLIP_LIMIT, LIMIT),
-    ("noise_sd", "noise sd (nats)", Axis(scale="log"), BEST_NOISE_SD, REFERENCE),
+PANELS: tuple[tuple[str, str, Axis, float, dict[str, Any]], ...] = (
+    ("mmd", "median MMD", Axis(), 0.0, LIMIT_LINE),
+    ("iterations", "iterations", Axis(scale="log"), 0.0, LIMIT_LINE),
+    ("acceptance_rate", "acceptance rate", Axis(), BEST_ACCEPTANCE, BEST_LINE),
+    ("clip_fraction", "fraction clipped", Axis(scale="symlog", linear_below=0.01), CLIP_LIMIT, LIMIT_LINE),
+    ("noise_sd", "noise sd (nats)", Axis(scale="log"), BEST_NOISE_SD, BEST_LINE),
 )
 # a dot in a ring, so that both are seen where they are equal
-DOT: dict[str, Any] = {"ls": "none", "ms": 3.8, "mew": 0.0, "zorder": 4}
-RING: dict[str, Any] = {"ls": "none", "ms": 6.2, "mew": 0.8, "mfc": "white", "zorder": 3}
+AFTER: dict[str, Any] = {"ls": "none", "ms": 3.8, "mew": 0.0, "zorder": 4}
+BEFORE: dict[str, Any] = {"ls": "none", "ms": 6.2, "mew": 0.8, "mfc": "white", "zorder": 3}
 
 
 @style.context()
@@ -50,14 +51,14 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
         name, _, dimension = style.MODEL_TITLES.get(spec.model, spec.model).partition(", ")
         lines = [*name.split(" ", 1), dimension] if len({study.model(m).model for m in models}) > 1 else []
         names.append("\n".join(filter(None, [*lines, f"ε = {spec.tuning_epsilon}"])))
-    figure, panels = layout.panels(len(ROWS), 1, 1.1, sharex=True)
-    for axes, (quantity, label, scale, level, line) in zip(panels, ROWS, strict=True):
-        layout.groups(axes, names)
+    figure, panels = layout.panels(len(PANELS), 1, 1.1, sharex=True)
+    for axes, (quantity, label, scale, level, line) in zip(panels, PANELS, strict=True):
+        layout.set_groups(axes, names)
         for search in searches:
             look, summaries = looks[search["method"]], search["search"]
             x = marks.place(models.index(search["model"]), list(looks).index(search["method"]), len(looks))
             ends = []
-            for summary, how in ((summaries["pinned"], RING), (summaries["chosen"], DOT)):
+            for summary, how in ((summaries["pinned"], BEFORE), (summaries["chosen"], AFTER)):
                 end = clip_fraction(summary) if quantity == "clip_fraction" else summary.get(quantity)
                 if end is not None:
                     ends.append(end)
@@ -72,9 +73,9 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
         if level:
             axes.axhline(level, **line)
     figure.align_ylabels()
-    entries = {look.title: {**DOT, "marker": look.marker, "color": look.colour} for look in looks.values()}
-    entries["ring: before the search"] = {**RING, "marker": "o", "color": style.INK}
-    entries["best for a walk of small steps"] = REFERENCE
-    entries["limit of the search"] = LIMIT
-    layout.legend(figure, entries, columns=3)
+    entries = {look.title: {**AFTER, "marker": look.marker, "color": look.colour} for look in looks.values()}
+    entries["ring: before the search"] = {**BEFORE, "marker": "o", "color": style.INK}
+    entries["best for a walk of small steps"] = BEST_LINE
+    entries["limit of the search"] = LIMIT_LINE
+    layout.add_legend(figure, entries, columns=3)
     return figure

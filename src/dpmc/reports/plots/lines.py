@@ -15,7 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from dpmc.base import Array
 from dpmc.metrics.table import Results
-from dpmc.reports.plots import Given, captions, layout, marks, style
+from dpmc.reports.plots import ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
@@ -57,7 +57,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 def caption(study: Study, how: FigureKeys) -> list[str]:
     """Return what holds for all figures of the kind: points of cells, lines along chains, dashes."""
     sentences, across = [], {panel.x.of if panel.x else how.x.of for panel in how.panels} or {how.x.of}
-    runs, methods = f"{study.seeds} independent runs", captions.methods_of(study, how)
+    runs, methods = f"{study.seeds} independent runs", captions.methods_in(study, how)
     if captions.metrics_of(how) - OF_CELLS and across - {*ALONG}:
         beside = ", beside each other at one ε" if "epsilon" in across else ""
         sentences.append(f"Points: medians over {runs}; upright bars: their quartiles{beside}.")
@@ -123,7 +123,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
 
 
 def draw(
-    given: Given, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
+    given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
 ) -> Figure:
     """Return the figure: one panel for each model and metric, or those declared, and a legend.
 
@@ -139,9 +139,9 @@ def draw(
     entries: layout.Entries = {}
     for index, (axes, panel) in enumerate(zip(places, panels, strict=True)):
         if panel.y.share:
-            layout.share(axes, "y", panel.metric, first)
+            layout.share_axis(axes, "y", panel.metric, first)
         if panel.x.of in ALONG:
-            layout.share(axes, "x", panel.x.of, first)
+            layout.share_axis(axes, "x", panel.x.of, first)
         shown = along(panel) if along and panel.x.of in ALONG else curves(results, study, panel)
         _draw_panel(axes, panel, shown, given)
         entries |= {curve.look.title: curve.look.line2d for curve in shown}
@@ -158,7 +158,7 @@ def draw(
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    layout.legend(figure, entries | (further or {}))
+    layout.add_legend(figure, entries | (further or {}))
     return figure
 
 
@@ -188,7 +188,7 @@ def draw_cells(axes: Axes, curve: Curve, aside: float) -> None:
             artist.set_transform(axes.transData + shift)
 
 
-def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> None:
+def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: ToDraw) -> None:
     """Draw the curves of a panel and its reference lines; set its horizontal scale and ticks."""
     along, total = panel.x.of in ALONG, panel.x.of == "epsilon_total"
     at_values = panel.x.of == "epsilon" or (panel.x.at is not None and not along)
@@ -214,9 +214,9 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: Given) -> N
         axes.plot(both, both, **DIAGONAL, zorder=1)
     default = "linear" if given.study.epsilon_kind == "total" else "log"
     if (panel.x.scale or default) == "log" and places:
-        layout.logarithmic(axes, "x")
+        layout.set_logarithmic(axes, "x")
     else:
-        layout.plain_numbers(axes.xaxis)
+        layout.set_plain_numbers(axes.xaxis)
     axes.margins(x=0.1 if at_values else 0.03)
     if at_values:
         axes.set_xticks(places, [f"{place:,.7g}" for place in places])

@@ -19,10 +19,10 @@ from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunReleases
-from dpmc.reports.plots import PUBLISHED_RESULTS, Given, layout, reads_nothing, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
-from dpmc.studies import Hyperparameters, Study, build_algorithm, pinned_hyperparameters, problem_of
+from dpmc.studies import SourcedValues, Study, build_algorithm, pinned_hyperparameters, problem_of
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -33,14 +33,14 @@ START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00
 
 # the trajectory
 METHOD = "dp-hmc"
-EPSILON = 1.0
-STEPS = 48
-FRAMES = range(0, STEPS, 4)  # the thesis's: its last is four steps before the end
-BEGINNING = (0.0, 1.0)  # of the chain
+TRAJECTORY_EPSILON = 1.0
+LEAPFROGS = 48
+FRAMES = range(0, LEAPFROGS, 4)  # the thesis's: its last is four steps before the end
+START_POSITION = (0.0, 1.0)  # of the chain
 HALF_WIDTH = 3.9
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
-PUBLISHED: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
+PUBLISHED_PATH: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 NEEDS_METRIC = False
@@ -48,7 +48,7 @@ NEEDS_METRIC = False
 reads = reads_nothing
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: one panel for each model of two parameters that has exact draws."""
     how, study = given.declared, given.study
     problems = [problem_of(study, label, exact=True) for label in models_of(study, how.models)]
@@ -71,7 +71,7 @@ def draw(given: Given) -> Figure:
         axes.set_title(style.model_name(study, problem.label, how.titles))
     shades = "log posterior within ½, 2, 4½, 8, 12½, 18 of its maximum"
     entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
-    layout.legend(figure, entries, columns=2)
+    layout.add_legend(figure, entries, columns=2)
     return figure
 
 
@@ -137,7 +137,7 @@ class Surface:
         axes.contourf(self.first, self.second, self.values, levels=drops, colors=colours, zorder=1)
 
 
-def trajectory(given: Given) -> Figure:
+def trajectory(given: ToDraw) -> Figure:
     """Return the figure: twelve frames of the trajectory on the study's circle, and of the published one."""
     label = models_of(given.study, ("circle",))[0]
     problem = problem_of(given.study, label, exact=True)
@@ -151,7 +151,7 @@ def trajectory(given: Given) -> Figure:
         axes.plot(*points[: step + 1].T, **PATH, zorder=3)
         if known is not None:  # the thesis's frame j has the first j - 1 points of its path
             rows = known[(known["frame"] == step + 1) & (known["object"] == "trajectory")]
-            axes.plot(rows["theta_1"], rows["theta_2"], **PUBLISHED, zorder=3)
+            axes.plot(rows["theta_1"], rows["theta_2"], **PUBLISHED_PATH, zorder=3)
         if step > 0:
             axes.plot(*points[step], **LAST, zorder=4)
         axes.plot(*points[0], **START, zorder=4)
@@ -166,8 +166,8 @@ def trajectory(given: Given) -> Figure:
         "posterior": Patch(facecolor=DARKEST),
     }
     if known is not None:
-        entries[f"published path: {given.declared.published}"] = PUBLISHED
-    layout.legend(figure, entries)
+        entries[f"published path: {given.declared.published}"] = PUBLISHED_PATH
+    layout.add_legend(figure, entries)
     return figure
 
 
@@ -185,20 +185,20 @@ def leapfrog_points(study: Study, label: str, problem: Problem) -> Array:
     """Return the leapfrog points (L + 1, d) of the last proposal of a chain from (0, 1) at ε = 1."""
     values, source = pinned_hyperparameters(study, label, METHOD)
     d = problem.dimension
-    algorithm = build_algorithm(study, METHOD, Hyperparameters({**values, "steps": STEPS}, source), d)
+    algorithm = build_algorithm(study, METHOD, SourcedValues({**values, "steps": LEAPFROGS}, source), d)
     releases = RunReleases.of(algorithm, problem.n)
     accountant = releases.accountant(study.methods[METHOD].accountant)
-    k = releases.iterations(accountant, EPSILON, study.delta_for(problem.n))
+    k = releases.iterations(accountant, TRAJECTORY_EPSILON, study.delta_for(problem.n))
     if k == 0:
-        raise DpmcError(f"figure trajectory: epsilon {EPSILON:g} allows no iteration of {METHOD}")
+        raise DpmcError(f"figure trajectory: epsilon {TRAJECTORY_EPSILON:g} allows no iteration of {METHOD}")
     generator, no = stream("figure", "trajectory"), np.zeros(1, bool)
     normal = generator.standard_normal((k, 1, d))
     draws = Draws(normal, np.zeros((k, 1, 0)), np.log1p(-generator.random((k, 1))))
     ratio_noise = generator.standard_normal((k, 1))
-    noise = LabNoise(ratio_noise, generator.standard_normal((k, 1, STEPS + 1, d)))
+    noise = LabNoise(ratio_noise, generator.standard_normal((k, 1, LEAPFROGS + 1, d)))
     private = _Watched(problem.evaluator, problem.temperature, noise, np.zeros((k, 1, 0), np.uint64))
     private.points = []
-    state = State(np.array([BEGINNING]), np.zeros((1, 0)), no, no)
+    state = State(np.array([START_POSITION]), np.zeros((1, 0)), no, no)
     for _ in loop.iterate(algorithm, problem.model, private, state, draws):
         pass
-    return np.stack(private.points[-STEPS - 1 :])
+    return np.stack(private.points[-LEAPFROGS - 1 :])

@@ -18,7 +18,7 @@ GROUP_WIDTH = 0.86  # of the distance between two groups
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
 REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
 NOTE: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": 7, "color": style.INK, "zorder": 6}
-EXACT: dict[str, Any] = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
+EXACT_BAND: dict[str, Any] = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
 # A slim bar in the legend is an upright rectangle with a tick across it.
 _CORNERS = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
 _STROKES = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY, Path.MOVETO, Path.LINETO]
@@ -47,7 +47,7 @@ def draw_boxes(
     """
     width = GROUP_WIDTH / slot[1]
     places = {group: place(group, *slot) - 0.16 * width * bool(bar) for group in values}
-    face, edge = style.mixed(look.colour, "#FFFFFF", 0.55), style.GREY
+    face, edge = style.mixed_colour(look.colour, "#FFFFFF", 0.55), style.GREY
     if bar is PARTNER:  # hollow: our own chains, as those of the box
         face, edge = "#FFFFFF", look.edge
     for group, (low, median, high) in beside.items():
@@ -93,14 +93,14 @@ def draw_note(axes: Axes, x: float, text: str, above: bool = False) -> None:
 def draw_baselines(axes: Axes, values: Sequence[float]) -> None:
     """Draw exact samples' values as a band from the least to the greatest, and their median as a line."""
     if values:
-        axes.axhspan(min(values), max(values), **EXACT, zorder=0.5)
+        axes.axhspan(min(values), max(values), **EXACT_BAND, zorder=0.5)
         axes.axhline(np.median(values), color="black", linewidth=0.4, zorder=1)
 
 
 def exact_samples(number: int) -> dict[str, Any]:
     """Return the legend's entry for this number of exact samples; none for 0."""
     line = Line2D([], [], color="black", linewidth=0.6)
-    return {f"{number} exact samples: range, median": (Patch(**EXACT), line)} if number else {}
+    return {f"{number} exact samples: range, median": (Patch(**EXACT_BAND), line)} if number else {}
 
 
 def patch(look: MethodStyle) -> Patch:

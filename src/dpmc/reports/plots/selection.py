@@ -41,7 +41,7 @@ def models_of(study: Study, ids: Sequence[str]) -> list[str]:
     return labels
 
 
-def named(study: Study, ids: Iterable[str]) -> list[str]:
+def matching(study: Study, ids: Iterable[str]) -> list[str]:
     """Return the study's labels of the given methods, by label, else by algorithm, in the order of `ids`.
 
     All for no ids, in the study's order.
@@ -56,8 +56,8 @@ def named(study: Study, ids: Iterable[str]) -> list[str]:
 
 
 def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Return those of `named` that run on some of the models; raise DpmcError when there is none."""
-    labels = [label for label in named(study, ids) if set(models) & set(study.methods[label].models)]
+    """Return those of `matching` that run on some of the models; raise DpmcError when there is none."""
+    labels = [label for label in matching(study, ids) if set(models) & set(study.methods[label].models)]
     if not labels:
         names = ", ".join(ids or study.methods)
         raise DpmcError(f"study {study.name}: {names} runs on none of the models of this figure")

@@ -14,7 +14,7 @@ CREATOR = "dpmc"  #: in the metadata of every figure
 KEY = "dpmc-inputs"  #: of the stamp in a PNG's metadata
 
 
-def digest(files: Iterable[Path]) -> str:
+def digest_of_files(files: Iterable[Path]) -> str:
     """Return a digest of the contents of files; names and order do not matter.
 
     Raises DpmcError for a file that is missing.
@@ -26,7 +26,7 @@ def digest(files: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(each)).hexdigest()
 
 
-def read(picture: Path) -> str:
+def read_stamp(picture: Path) -> str:
     """Return the stamp of a PNG; "" if it has none."""
     stamp = re.search(rb"tEXt" + KEY.encode() + rb"\0([0-9a-f]{64})", picture.read_bytes())
     return stamp[1].decode() if stamp else ""

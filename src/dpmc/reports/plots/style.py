@@ -44,7 +44,7 @@ class MethodStyle:
     @property
     def edge(self) -> str:
         """A darker shade for lines and edges, which a pale colour needs on white."""
-        return mixed(self.colour, "#000000", 0.45)
+        return mixed_colour(self.colour, "#000000", 0.45)
 
     @property
     def median(self) -> str:
@@ -66,12 +66,12 @@ class MethodStyle:
         }
 
 
-TABLES = read_yaml(Path(__file__).with_name("style.yaml"))
-STYLES = {algorithm: MethodStyle(*look) for algorithm, look in TABLES["methods"].items()}
-MODEL_TITLES: dict[str, str] = TABLES["models"]
-VARIANTS: dict[str, str] = TABLES["variants"]  #: pattern -> in words
+STYLE_SHEET = read_yaml(Path(__file__).with_name("style.yaml"))
+STYLES = {algorithm: MethodStyle(*look) for algorithm, look in STYLE_SHEET["methods"].items()}
+MODEL_TITLES: dict[str, str] = STYLE_SHEET["models"]
+VARIANTS: dict[str, str] = STYLE_SHEET["variants"]  #: pattern -> in words
 #: Of variants that share a figure, the darkest has the first share of black, the palest the last of white.
-SHADES = (-0.5, 0.7)
+SHADE_RANGE = (-0.5, 0.7)
 
 
 def method_styles(methods: Mapping[str, MethodSpec]) -> dict[str, MethodStyle]:
@@ -88,13 +88,13 @@ def method_styles(methods: Mapping[str, MethodSpec]) -> dict[str, MethodStyle]:
     for algorithm, labels in variants.items():
         base = STYLES.get(algorithm, MethodStyle(GREY, "", "o", ""))
         plain = algorithm in methods
-        shades = np.linspace(*SHADES, len(labels) + plain)
+        shades = np.linspace(*SHADE_RANGE, len(labels) + plain)
         if plain:  # the shade nearest to the algorithm's own is taken
             shades = np.delete(shades, np.argmin(np.abs(shades)))
         elif len(labels) == 1:
             shades = np.zeros(1)
         for label, shade in zip(labels, shades, strict=True):
-            colour = mixed(base.colour, "#FFFFFF" if shade > 0 else "#000000", abs(float(shade)))
+            colour = mixed_colour(base.colour, "#FFFFFF" if shade > 0 else "#000000", abs(float(shade)))
             title = titled(label, algorithm, base.title)
             styles[label] = replace(base, colour=colour, hatch=base.hatch[:2], title=title)
     return {label: styles[label] for label in methods}
@@ -130,7 +130,7 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
     words, line = VARIANTS.get(way.replace("_", "-"), ""), LINES.get(way, SOLID)
     base = STYLES.get(spec.algorithm) if way or alone else None
     base = base or method_styles(study.methods)[method]
-    colour = base.colour if line == SOLID else mixed(base.colour, "#000000", 0.35)
+    colour = base.colour if line == SOLID else mixed_colour(base.colour, "#000000", 0.35)
     title = title or (f"{base.title}, {words}" if words else base.title)
     return replace(base, colour=colour, line=line, title=title)
 
@@ -160,7 +160,7 @@ def model_name(study: Study, label: str, titles: Mapping[str, str] | None = None
 
 def metric_label(metric: str) -> str:
     """Return a metric's name at an axis."""
-    known = METRICS.get(metric, Metric(TABLES["axes"].get(metric, "")))
+    known = METRICS.get(metric, Metric(STYLE_SHEET["axes"].get(metric, "")))
     return known.axis or metric.replace("_", " ")
 
 
@@ -187,14 +187,14 @@ def titled(label: str, base: str, title: str) -> str:
     return f"{title} ({words})" if "," in title else f"{title}, {words}"
 
 
-def mixed(colour: str, other: str, share: float) -> str:
+def mixed_colour(colour: str, other: str, share: float) -> str:
     """Return a colour with `share` of another mixed in, as #RRGGBB."""
     parts: Any = (1.0 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other))
     return str(to_hex(parts)).upper()
 
 
 #: Draw and save figures in this style, with nothing of the user's; a context or a decorator.
-context = functools.partial(matplotlib.style.context, TABLES["settings"], after_reset=True)
+context = functools.partial(matplotlib.style.context, STYLE_SHEET["settings"], after_reset=True)
 
 
 def save(figure: Figure, path: Path, mark: str = "") -> None:

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from dpmc.base import Array
 from dpmc.metrics import traces
 from dpmc.metrics.table import read_table
-from dpmc.reports.plots import Given, lines, style
+from dpmc.reports.plots import ToDraw, lines, style
 from dpmc.reports.plots.lines import Curve, Shown
 from dpmc.reports.plots.selection import models_of, private_models, selected
-from dpmc.sampling import speed
+from dpmc.sampling.speed import SPEED_COLUMNS
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
@@ -46,16 +46,16 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return models, [*(folder / "traces" / f"{model}.csv" for model in models), folder / "speed.csv"]
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: panels and legend as of kind `lines`."""
     study = given.study
     models, (*paths, times) = reads(study, given.declared, given.results)
     numbers: dict[str, type] = {"iteration": int, "value": float}
     tables = {
-        model: read_table(path, traces.COLUMNS, numbers=numbers)
+        model: read_table(path, traces.TRACE_COLUMNS, numbers=numbers)
         for model, path in zip(models, paths, strict=True)
     }
-    speeds = read_table(times, speed.COLUMNS, numbers={"iterations": int, "seconds_per_iteration": float})
+    speeds = read_table(times, SPEED_COLUMNS, numbers={"iterations": int, "seconds_per_iteration": float})
 
     def along(panel: Shown) -> list[Curve]:
         if panel.x.of == "epsilon_total":
@@ -76,7 +76,7 @@ def draw(given: Given) -> Figure:
 
 def shade(colour: str, place: float) -> str:
     """Return the shade of a colour for an ε, from near 0, pale, to 1, the largest of a method."""
-    return style.mixed(colour, "#FFFFFF", PALEST * (1.0 - place))
+    return style.mixed_colour(colour, "#FFFFFF", PALEST * (1.0 - place))
 
 
 def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -> list[Curve]:
@@ -88,7 +88,7 @@ def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -
     for method, look in panel.methods.items():
         epsilon = panel.x.at if panel.x.at in set(table["epsilon"][table["method"] == method]) else "inf"
         across = "rows_used" if panel.x.of == "rows_used" else ""
-        points = quartiles(table, method, epsilon, panel.metric, across)
+        points = run_quartiles(table, method, epsilon, panel.metric, across)
         if panel.x.of == "seconds":
             points[0] *= seconds.get(method, np.nan)
         if points.size and np.isfinite(points[0]).all():
@@ -106,7 +106,7 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     several = len(panel.methods) > 1
     for method, look in panel.methods.items():
         epsilons = sorted(study.epsilons(panel.model, method), key=float)
-        chains = [quartiles(table, method, e, panel.metric, "epsilon_total") for e in epsilons]
+        chains = [run_quartiles(table, method, e, panel.metric, "epsilon_total") for e in epsilons]
         chains = [chain for chain in chains if chain.size and np.isfinite(chain[0]).all()]
         if several and chains:
             every = np.hstack(chains)
@@ -122,7 +122,7 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     return curves
 
 
-def quartiles(table: DataFrame, method: str, epsilon: str | None, metric: str, across: str = "") -> Array:
+def run_quartiles(table: DataFrame, method: str, epsilon: str | None, metric: str, across: str = "") -> Array:
     """Return a cell's points (4, number): iteration or the median of `across`, and a metric's quartiles.
 
     At iterations that all runs have, without the first: on a logarithmic axis the part from 1 to 501 would be

@@ -9,15 +9,15 @@ from matplotlib.patches import Patch
 from scipy.stats import beta, norm
 
 from dpmc.metrics.table import read_table
-from dpmc.reports.plots import Given, layout, style
-from dpmc.reports.plots.marks import EXACT, REFERENCE
+from dpmc.reports.plots import ToDraw, layout, style
+from dpmc.reports.plots.marks import EXACT_BAND, REFERENCE
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
 LIMIT = 3.0  # standard errors within which medians are said to agree
 BLUE, RED = (style.STYLES[method].colour for method in ("dp-penalty", "minibatch-penalty"))
-NEAR: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.6, "mfc": BLUE, "mew": 0.0}
-FAR: dict[str, Any] = {**NEAR, "marker": "D", "ms": 3.6, "mfc": RED}
+NEAR_MARK: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.6, "mfc": BLUE, "mew": 0.0}
+FAR_MARK: dict[str, Any] = {**NEAR_MARK, "marker": "D", "ms": 3.6, "mfc": RED}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -25,7 +25,7 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
     return [], [results / study.name / "published_comparison.csv"]
 
 
-def draw(given: Given) -> Figure:
+def draw(given: ToDraw) -> Figure:
     """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
     path = reads(given.study, given.declared, given.results)[1][0]
     table = read_table(path, ["metric", "z"], "a comparison with published boxes", {"z": float})
@@ -35,25 +35,25 @@ def draw(given: Given) -> Figure:
     for axes, (metric, scores) in zip(panels, groups.items(), strict=True):
         normal, low, high = expected(len(scores))
         z = np.sort(scores)
-        axes.fill_between(normal, low, high, **EXACT)
+        axes.fill_between(normal, low, high, **EXACT_BAND)
         axes.axline((0.0, 0.0), slope=1.0, **REFERENCE)
         for side in (-LIMIT, LIMIT):
             axes.axhline(side, color=style.GREY, linewidth=0.5)
         far = np.abs(z) > LIMIT
-        axes.plot(normal[~far], z[~far], **NEAR, zorder=3)
-        axes.plot(normal[far], z[far], **FAR, zorder=4)
+        axes.plot(normal[~far], z[~far], **NEAR_MARK, zorder=3)
+        axes.plot(normal[far], z[far], **FAR_MARK, zorder=4)
         name = "all metrics" if metric == "all" else style.metric_title(metric)
         size = np.sqrt(np.mean(z**2))
         axes.set_title(f"{name}: {len(z)}\nrms {size:.2f}, {far.sum()} beyond {LIMIT:g}")
     figure.supxlabel("quantile of the standard normal")
     figure.supylabel("z, sorted")
-    layout.legend(
+    layout.add_legend(
         figure,
         {
-            "a median of 20 chains": NEAR,
-            f"more than {LIMIT:g} errors off": FAR,
+            "a median of 20 chains": NEAR_MARK,
+            f"more than {LIMIT:g} errors off": FAR_MARK,
             "equal quantiles": REFERENCE,
-            "95 % of independent normal z": Patch(**EXACT),
+            "95 % of independent normal z": Patch(**EXACT_BAND),
         },
     )
     return figure

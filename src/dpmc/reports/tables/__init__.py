@@ -14,7 +14,7 @@ from dpmc.common.values import shown
 from dpmc.metrics.table import own_rows, read_metrics, read_table
 from dpmc.models import definition
 from dpmc.reports.plots.selection import private_models
-from dpmc.reports.tables.budgets import COLUMNS, shape_of
+from dpmc.reports.tables.budgets import BUDGET_COLUMNS, shape_of
 from dpmc.studies import Study, read_yaml
 
 if TYPE_CHECKING:  # pandas takes half a second
@@ -24,9 +24,9 @@ Rows = Iterable[tuple[Any, ...]]
 
 #: name of a table -> its `title`, `columns`, `note` (their meaning, and how they were measured), the `source`
 #: among the study's results that it reads, and `headings`, if people read it whole
-TABLES: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("tables.yaml"))
+LAYOUTS: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("tables.yaml"))
 #: table -> how its files may end
-SUFFIXES = {name: [".csv", ".md"] if "headings" in about else [".csv"] for name, about in TABLES.items()}
+SUFFIXES = {name: [".csv", ".md"] if "headings" in about else [".csv"] for name, about in LAYOUTS.items()}
 
 
 def _models(study: Study, results: Path) -> Rows:
@@ -63,7 +63,7 @@ def _by_epsilon(study: Study, results: Path, model: str, method: str) -> dict[st
     """Return the hyperparameters of a method on a model, by ε; by "" if they are equal at all ε."""
     path = results / study.name / "tuning" / model / f"{method}.yaml"
     if study.is_tried(model, method) and path.is_file():
-        given = studies.Hyperparameters(read_yaml(path).get("hyperparameters"), str(path))
+        given = studies.SourcedValues(read_yaml(path).get("hyperparameters"), str(path))
         if not given.values:
             raise DpmcError(f"{path}: key 'hyperparameters' is missing")
     else:
@@ -98,7 +98,7 @@ def _value(value: Any) -> str:
 
 def _iterations(study: Study, results: Path) -> Rows:
     """Yield texts for each cell and accountant that bounds its releases."""
-    budgets = read_table(results / study.name / "budgets.csv", COLUMNS, "a table of budgets")
+    budgets = read_table(results / study.name / "budgets.csv", BUDGET_COLUMNS, "a table of budgets")
     for row in budgets.to_dict("records"):
         if row["model"] in study.models and row["method"] in study.methods:
             run = row["iterations"] if row["chosen"] else ""
@@ -133,7 +133,7 @@ def _methods_of_job(study: Study, model: str, job: str, jobs: set[str]) -> list[
     ]
 
 
-CASE = ("case", "number", "asked", "holds")
+CASE_COLUMNS = ("case", "number", "asked", "holds")
 
 
 def _claims(study: Study, results: Path) -> Iterator[tuple[str, ...]]:
@@ -141,8 +141,8 @@ def _claims(study: Study, results: Path) -> Iterator[tuple[str, ...]]:
     for claim in read_yaml(results / study.name / "claims.yaml")["claims"]:
         about = (claim["name"], str(claim["section"]), claim["verdict"], claim["published"])
         # A claim that cannot be decided here has no case, and one row.
-        for case in claim["cases"] or [dict.fromkeys(CASE)]:
-            yield *about, *(_number(case[name]) for name in CASE)
+        for case in claim["cases"] or [dict.fromkeys(CASE_COLUMNS)]:
+            yield *about, *(_number(case[name]) for name in CASE_COLUMNS)
 
 
 def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
@@ -162,10 +162,10 @@ def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
     counts = ", ".join(
         f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
     )
-    note = f"{TABLES['claims']['note']}\nSource: {verdicts['source']}. Verdicts: {counts}."
+    note = f"{LAYOUTS['claims']['note']}\nSource: {verdicts['source']}. Verdicts: {counts}."
     if verdicts["by_chance"]["claims"]:
-        note += "\n" + TABLES["claims"]["chance"].format(all=len(rows), **verdicts["by_chance"])
-    return note, pd.DataFrame(rows, columns=TABLES["claims"]["headings"])
+        note += "\n" + LAYOUTS["claims"]["chance"].format(all=len(rows), **verdicts["by_chance"])
+    return note, pd.DataFrame(rows, columns=LAYOUTS["claims"]["headings"])
 
 
 def _number(value: str | float | bool | None) -> str:
@@ -176,7 +176,7 @@ def _number(value: str | float | bool | None) -> str:
 
 
 #: table -> the function that yields the rows of its CSV file
-ROWS: dict[str, Callable[[Study, Path], Rows]] = {
+ROWS_OF_TABLE: dict[str, Callable[[Study, Path], Rows]] = {
     "models": _models,
     "hyperparameters": _hyperparameters,
     "iterations": _iterations,
@@ -185,39 +185,39 @@ ROWS: dict[str, Callable[[Study, Path], Rows]] = {
 }
 
 
-def table(name: str, study: Study, results: Path) -> DataFrame:
+def make_table(name: str, study: Study, results: Path) -> DataFrame:
     """Return a table as in its CSV file; `results` is the folder of the results of all studies."""
     import pandas as pd
 
-    return pd.DataFrame([*ROWS[name](study, results)], columns=TABLES[name]["columns"])
+    return pd.DataFrame([*ROWS_OF_TABLE[name](study, results)], columns=LAYOUTS[name]["columns"])
 
 
-def readable(name: str, study: Study, results: Path) -> tuple[str, DataFrame]:
+def readable_table(name: str, study: Study, results: Path) -> tuple[str, DataFrame]:
     """Return the note on a table, and the table as people read it."""
     if name == "claims":
         return _readable_claims(study, results)
-    made = table(name, study, results)
-    headings = TABLES[name].get("headings") or {column: column for column in made}
-    return TABLES[name]["note"], made[[*headings]].rename(columns=headings)
+    made = make_table(name, study, results)
+    headings = LAYOUTS[name].get("headings") or {column: column for column in made}
+    return LAYOUTS[name]["note"], made[[*headings]].rename(columns=headings)
 
 
-def inputs(name: str, study: Study, results: Path) -> list[Path]:
+def table_files(name: str, study: Study, results: Path) -> list[Path]:
     """Return the files that a table needs; what is in `logs` is read if it is there."""
-    folder, source = results / study.name, TABLES[name].get("source")
+    folder, source = results / study.name, LAYOUTS[name].get("source")
     if name == "hyperparameters":
         tried = [pair for pair in study.pairs() if study.is_tried(*pair)]
         return [folder / "tuning" / model / f"{method}.yaml" for model, method in tried]
     return [folder / source] if source else []
 
 
-def check_names(name: str, outputs: Sequence[Path]) -> None:
+def check_table_names(name: str, outputs: Sequence[Path]) -> None:
     """Raise DpmcError for a file name that does not end as those of a table."""
     for path in outputs:
         if path.suffix.lower() not in SUFFIXES[name]:
             raise DpmcError(f"{path}: a file of the table {name} must end in {' or '.join(SUFFIXES[name])}")
 
 
-def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
+def save_table(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
     """Write a table into every file of `outputs`, as CSV or, where its name ends in .md, as Markdown.
 
     Raises DpmcError, and writes nothing, if results are missing.
@@ -225,10 +225,10 @@ def write(name: str, study: Study, outputs: Sequence[Path], results: Path = Path
     texts = {}
     for output in outputs:
         if output.suffix.lower() == ".md":
-            note, made = readable(name, study, results)
-            texts[output] = f"# {TABLES[name]['title']}\n\n{note}\n\n{markdown(made)}\n"
+            note, made = readable_table(name, study, results)
+            texts[output] = f"# {LAYOUTS[name]['title']}\n\n{note}\n\n{markdown(made)}\n"
         else:
-            texts[output] = table(name, study, results).to_csv(index=False, lineterminator="\n")
+            texts[output] = make_table(name, study, results).to_csv(index=False, lineterminator="\n")
     for output, text in texts.items():
         with replacing(output) as temporary:
             Path(temporary).write_text(text, encoding="utf-8")

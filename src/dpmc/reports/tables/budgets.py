@@ -9,12 +9,12 @@ from dpmc.privacy.accountants import ACCOUNTANTS
 from dpmc.privacy.events import NonPrivateRelease
 from dpmc.privacy.runs import RunReleases
 from dpmc.sampling.cell import FREE, iterations_within
-from dpmc.studies import Hyperparameters, Study
+from dpmc.studies import SourcedValues, Study
 
 #: accountant: one that is meant for the releases, and that of the study, whose row says `yes` in `chosen`; of
 #: exact releases the study's alone. iterations: of each chain. allowed: those that the budget allows by this
 #: accountant, or inf. epsilon_spent: by one run, according to it.
-COLUMNS = (*"study model method epsilon delta iterations accountant chosen allowed epsilon_spent".split(),)
+BUDGET_COLUMNS = "study model method epsilon delta iterations accountant chosen allowed epsilon_spent".split()
 
 
 def rows(
@@ -46,7 +46,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a cell: of one run, all its chains together."""
     (n, dimension), spec = shape_of(study, model), study.method(method)
-    given = Hyperparameters(values, "hyperparameters") if values else None
+    given = SourcedValues(values, "hyperparameters") if values else None
     given = given or studies.pinned_hyperparameters(study, model, method)
     delta = study.delta_for(n)
     algorithm = studies.build_algorithm(study, method, given, dimension, epsilon, n)
@@ -65,4 +65,4 @@ def _rows(
         # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.
         spent = one.epsilon(events, delta, budget if one is chosen else None)
         own = (one.name, "yes" if one is chosen else "", most.get(one.name, "inf"), spent)
-        yield dict(zip(COLUMNS, cell + own, strict=True))
+        yield dict(zip(BUDGET_COLUMNS, cell + own, strict=True))
