@@ -16,6 +16,7 @@ from dpmc.algorithms.hyperparameters import calibrated, hyperparameters_in, not_
 from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common import logs
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import given_path
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
@@ -132,7 +133,7 @@ def sample(
     if progress and person is not None:
         logs.LOGGER.info("n = %d rows are kept, at most %d of each %s", problem.n, most, person)
     if start is not None:
-        problem.starts = np.tile(given_start(start, chains, problem.dimension), (seed + 1, 1))
+        problem.starts, problem.same_starts = given_start(start, chains, problem.dimension), True
         problem.check("start")
     cls, total = algorithm_class(algorithm), float(canonical_epsilon(epsilon))
     values = calibrated(cls, values, total, delta_for(delta, problem.n), problem.n, most)
@@ -313,7 +314,7 @@ def tune(
     task = search.task_of_cell(cell, given, kept)
     report = live_line(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "trials.csv" if table is None else Path(table)
+        file = Path(folder) / "trials.csv" if table is None else given_path(table, "table")
         result = search.search(task, file, trials, seeds, seeds + FINAL_SEEDS, report)
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
@@ -378,10 +379,9 @@ def recommend(
 
 
 def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
-    """Return start points (chains, d), given as such or as one (d,); raise DpmcError for wrong ones."""
-    if np.ndim(start) <= 1:
-        start = np.tile(array(start, (dimension,), "start"), (chains, 1))
-    points = array(start, (chains, dimension), "start")
+    """Return start points (chains, d), or (1, d) of one (d,) for all; raise DpmcError for wrong ones."""
+    single = np.ndim(start) <= 1
+    points = array(start, (dimension,) if single else (chains, dimension), "start").reshape(-1, dimension)
     if has_diverged(points).any():
         raise DpmcError(f"start: a parameter is beyond {DIVERGED:g}, where no chain can move")
     return points
@@ -436,7 +436,9 @@ def plain_hyperparameters(given: Hyperparameters, algorithm: str = "") -> dict[s
 
     if isinstance(given, tuple):  # a Recommendation, whose module is slow to import
         given = given.hyperparameters_of(algorithm or given.method)
-    content = read_yaml(Path(given)) if isinstance(given, str | Path) else {} if given is None else given
+    content = {} if given is None else given
+    if isinstance(given, str | Path):
+        content = read_yaml(given_path(given, "hyperparameters"))
     values = {}
     for key, value in hyperparameters_in(content, "hyperparameters").items():
         plain = value.tolist() if hasattr(value, "tolist") else value  # a number or an array of NumPy

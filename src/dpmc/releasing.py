@@ -20,6 +20,7 @@ from dpmc.api import (
     named_model,
     plain_hyperparameters,
 )
+from dpmc.common.files import given_path
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import MOST_CHAINS, count
 
@@ -118,7 +119,8 @@ def release(
     open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     values = plain_hyperparameters(hyperparameters, algorithm)
-    opened = DataLedger.open(Path(ledger).expanduser())
+    place = None if output is None else given_path(output, "output")
+    opened = DataLedger.open(ledger)
     label, name, definition = named_model(model)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
     if isinstance(data, str) and datasets.is_public(data):
@@ -147,7 +149,6 @@ def release(
         thin=thin,
         given=Given(hyperparameters=values, algorithm_id=algorithm),
     )
-    place = None if output is None else Path(output).expanduser()
     report = reporter(f"{label} {algorithm}") if progress else None
     return releases.release(cell, rows, opened, place, report)
 

@@ -240,12 +240,22 @@ def test_tune_refuses_rows_that_may_be_private() -> None:
         ({"algorithm": "dp-sgld"}, "dp-sgld needs some to begin with; there are first ones for dp-penalty"),
         ({"hyperparameters": {"tau": 1}}, "dp-penalty needs clip"),
         ({"model": dpmc.Model(1, lambda t, x: x[:, 0] * t[0])}, "has no simulate"),
+        *(
+            ({"table": odd}, "^table: .* must be the path of a file$")
+            for odd in ("", ".", "/", "a\0b", 5, b"a")
+        ),
     ],
 )
 def test_mistakes_in_a_search(arguments: dict[str, Any], words: str) -> None:
     given = {"model": linear(), "data": 300, "epsilon": 4, "progress": False, **arguments}
     with pytest.raises(dpmc.DpmcError, match=words):
         dpmc.tune(**given)
+
+
+def test_a_folder_is_no_table_of_a_search(tmp_path: Path) -> None:
+    values = {"tau": 1, "clip": 3, "proposal_sd": 0.1}
+    with pytest.raises(dpmc.DpmcError, match="is not a regular file; name another one"):
+        dpmc.tune(linear(), 50, epsilon=2, hyperparameters=values, trials=1, seeds=1, table=tmp_path)
 
 
 def test_the_result_of_tune_is_feasible_repeatable_and_usable(tmp_path: Path) -> None:

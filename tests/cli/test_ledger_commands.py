@@ -32,7 +32,7 @@ def test_a_ledger_from_its_creation_to_its_verification(
     assert main(("ledger", "show", "people.ledger")) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("epsilon 2.0, delta 1e-06") and "'people', ledger " in lines[1]
-    assert "epsilon 0.5, delta 1e-06  'dp-penalty, Own'" in lines[2]
+    assert "epsilon 0.5, delta 1e-06  'dp-penalty, people:Own'" in lines[2]
     assert lines[3:6] == [
         "total  epsilon 3.0, delta 1e-05",
         "spent  epsilon 0.5, delta 1e-06",

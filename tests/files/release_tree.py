@@ -25,7 +25,7 @@ START = np.zeros((CHAINS, DIMENSION))
 def entry(ledger: Path, **about: Any) -> dict[str, Any]:
     """Take an entry from a ledger, which is created if it is missing; keywords replace facts."""
     made = DataLedger.open(ledger) if ledger.exists() else DataLedger.create(ledger, 3.0, 1e-5)
-    facts = {"method": "dp-penalty", "model_id": "Own", "model_values": "5e1f" * 16}
+    facts = {"method": "dp-penalty", "model_id": "people:Own", "model_values": "5e1f" * 16}
     facts |= {"hyperparameters": HYPERPARAMETERS}
     facts |= {
         "accountant": "tight",

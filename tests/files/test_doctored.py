@@ -16,10 +16,17 @@ import pytest
 import xarray
 
 import dpmc
+from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
-from dpmc.privacy import data_ledger
+from dpmc.common.version import __version__
+from dpmc.data import chain_files
+from dpmc.privacy import accountants, data_ledger
+from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.lattice import price_of
+from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.releases import files as release_files
-from files.release_tree import HYPERPARAMETERS, entry, release_tree
+from dpmc.results.reading import as_tree
+from files.release_tree import HYPERPARAMETERS, ITERATIONS, entry, release_tree
 
 Doctor = Callable[[xarray.DataTree], object]
 ROWS = np.random.default_rng(0).normal(size=(5, 2)).tolist()
@@ -104,6 +111,74 @@ def both(*doctors: Doctor) -> Doctor:
     return lambda tree: [doctor(tree) for doctor in doctors]
 
 
+def without(name: str) -> Doctor:
+    return lambda tree: tree.attrs.pop(name)
+
+
+def version(text: str) -> Doctor:
+    def doctor(tree: xarray.DataTree) -> None:
+        tree.attrs["dpmc_version"] = text
+        for group in tree.children.values():
+            group.attrs["inference_library_version"] = text
+
+    return doctor
+
+
+def rates(change: Callable[[np.ndarray], np.ndarray]) -> Doctor:
+    """Change the shares of accepted proposals."""
+
+    def doctor(tree: xarray.DataTree) -> None:
+        values = tree["sample_stats/acceptance_rate"].values
+        values[:] = change(values)
+
+    return doctor
+
+
+def low_digit(*path: Any, towards: float = 0.0) -> Doctor:
+    """Change the last bit of a number of the ledger."""
+
+    def change(own: Any) -> None:
+        for key in path[:-1]:
+            own = own[key]
+        own[path[-1]] = float(np.nextafter(own[path[-1]], towards))
+
+    return in_ledger(change)
+
+
+def of_sum(numbers: int, centre: int, **facts: Any) -> Doctor:
+    """Make it a release of `noisy-statistics`, whose ledger is right for a sum of so many numbers."""
+    values = {"clip": 1.0, "centre": [0.5] * centre, "noise_multiplier": 100.0}
+    events = (GaussianRelease("sum", 100.0, sensitivity=2.0),)
+
+    def doctor(tree: xarray.DataTree) -> None:
+        price = price_of(events, 100, 3, numbers, 0.5, 1e-6)
+        made = ReleaseLedger(Budget(0.5, math.nextafter(1e-6 - price.delta, 0.0)), accountants.get("tight"))
+        made.prices = (price.to_json(),)
+        made.reserve(events)
+        made.perform(events)
+        about = {"method": "noisy-statistics", "iterations": ITERATIONS, **facts}
+        fact(hyperparameters=values, **about)(tree)
+        tree.attrs |= {
+            "iterations": ITERATIONS,
+            "forfeited": 0,
+            "ledger": json.dumps(made.to_json(), sort_keys=True),
+        }
+
+    return doctor
+
+
+def linear(description: str | None, *labels: str, **facts: Any) -> Doctor:
+    """Say that the model is a `LinearRegression`."""
+
+    def doctor(tree: xarray.DataTree) -> None:
+        both(fact(**{**REGRESSION, **facts}), labelled(*(labels or LABELS)))(tree)
+        tree.attrs |= {"model": "people"} if description is None else {"description": description}
+        if description is None:
+            del tree.attrs["description"]
+
+    return doctor
+
+
 def noisier(tree: xarray.DataTree) -> None:
     """Claim a hundredth of the noise, everywhere."""
     both(setting(tau=0.1), in_events(noise_multiplier=1.0))(tree)
@@ -111,6 +186,8 @@ def noisier(tree: xarray.DataTree) -> None:
 
 REGRESSION = {"model_id": "dpmc.models.regression:LinearRegression"}
 LINEAR = "LinearRegression('y', ['a', 'b'])"
+SMALL = "LinearRegression('y', ['a'], sd=None)"
+LABELS = dpmc.LinearRegression("y", ["a"], sd=None).parameters
 
 #: What was done to a file -> doctor, and words of the problem that is found.
 DOCTORED: dict[str, tuple[Doctor, str]] = {
@@ -145,7 +222,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         both(fact(method="mine"), setting(tau=9.0)),
         "method: mine: its hyperparameters have not the ledger's releases",
     ),
-    "model with a text": (both(attribute(model="mean 3"), fact(model="mean 3")), "attribute model"),
+    "model with a text": (both(attribute(model="mean 3"), fact(model_id="mean 3")), "attribute model"),
     "accountant with a text": (fact(accountant="row 7"), "attribute accountant"),
     "labels of 3,000 characters": (labelled("x" * 3000, "b", "c"), "labels must be names of 1 to 200"),
     "labels that are equal": (labelled("a", "a", "c"), "labels must be different"),
@@ -163,8 +240,64 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     ),
     "description of other parameters": (
         both(fact(**REGRESSION), attribute(description=LINEAR)),
-        "description: has other parameters",
+        "parameter: are not the parameters of the model",
     ),
+    "description with a comment": (attribute(description="Own()  # row 7: 3.25"), "attribute description"),
+    "description with blanks": (attribute(description="Own(1,  2)"), "attribute description"),
+    "description with a line": (attribute(description="Own(\n)"), "attribute description"),
+    "description with a number as it is not written": (
+        attribute(description="Own(1.50)"),
+        "attribute description",
+    ),
+    "description with a text as it is not written": (
+        attribute(description="Own(u'a')"),
+        "attribute description",
+    ),
+    "description with two texts in one": (attribute(description="Own('a' 'b')"), "attribute description"),
+    "description with an argument twice": (attribute(description="Own(a=1, a=2)"), "attribute description"),
+    "description with a key twice": (attribute(description="Own({1: 2, 1: 3})"), "attribute description"),
+    "description with a set, in one of its orders": (
+        attribute(description="Own({1, 2})"),
+        "attribute description",
+    ),
+    "description of a model of the catalogue": (
+        both(fact(model_id="gauss-30d"), attribute(description=f"Gaussian({ROWS})")),
+        "a model of the catalogue has none",
+    ),
+    "model neither own nor of the catalogue": (
+        both(fact(model_id="people"), without("description")),
+        "model: 'people' is unknown",
+    ),
+    "model of the catalogue with another dimension": (
+        both(fact(model_id="flat-banana-2d"), without("description")),
+        "parameter: are not the parameters of the model",
+    ),
+    "regression without a description": (linear(None), "description: of a LinearRegression must be the call"),
+    "regression of other columns": (linear(SMALL, columns=3), "has other columns than the entry"),
+    "sum of 3,000 numbers of a regression": (
+        both(of_sum(3000, 3000), linear(SMALL)),
+        "prices: delta: 1.4473617e-16 must be 2.4122695e-19",
+    ),
+    "centre of 3,000 numbers of a regression": (
+        both(of_sum(5, 3000), linear(SMALL)),
+        "centre: has 3000 values, must be one or 5",
+    ),
+    "sum without a number of iterations": (of_sum(5, 5, iterations=None), "does not fit 7 iterations"),
+    "version of dpmc with a text": (version("0.1.0+row7.is.3.25"), "attribute dpmc_version"),
+    "version of dpmc of long numbers": (version("0.1.7235019"), "attribute dpmc_version"),
+    "version of dpmc with zeros": (version("0.01.0"), "attribute dpmc_version"),
+    "version of dpmc of four numbers": (version("0.1.0.7"), "attribute dpmc_version"),
+    "version of OpenDP of 32 digits": (attribute(opendp_version="0.16." + "72" * 16), "attribute opendp"),
+    "version of OpenDP of many numbers": (attribute(opendp_version="0.16.7.3"), "attribute opendp"),
+    "acceptance with other low digits": (
+        rates(lambda values: np.where(values > 0.5, values - 1e-9, values + 1e-9)),
+        "acceptance_rate: must be counts",
+    ),
+    "acceptance with another last bit": (
+        rates(lambda values: np.nextafter(values, 0.75)),
+        "acceptance_rate: must be counts",
+    ),
+    "acceptance −0": (rates(lambda values: -0.0 * values), "acceptance_rate: must be counts"),
     "number of the entry of 400 digits": (in_entry(number=10**400), "number: a number of more than 60"),
     "number of the entry 0": (in_entry(number=0), "number: 0 must be from 1"),
     "epsilon of the entry true": (
@@ -224,6 +357,14 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "budget a list": (in_ledger(lambda own: own.update(budget=[1, 2])), "budget: must be"),
     "budget a text": (in_ledger(lambda own: own["budget"].update(epsilon="1")), "epsilon = '1'"),
     "accountant none": (in_ledger(lambda own: own.update(accountant=None)), "missing or malformed key"),
+    "epsilon spent with another last bit": (low_digit("epsilon_spent"), "epsilon_spent must be"),
+    "epsilon spent with all digits": (
+        in_ledger(lambda own: own.update(epsilon_spent=ReleaseLedger.from_json(own).epsilon())),
+        "epsilon_spent must be",
+    ),
+    "price of delta with another last bit": (low_digit("prices", 0, "delta"), "prices: delta: "),
+    "price of epsilon that is not 0": (low_digit("prices", 0, "epsilon", towards=1.0), "epsilon: 5e-324"),
+    "scale of a price with another last bit": (low_digit("prices", 0, "least_scale"), "least_scale: "),
     "epsilon spent true": (in_ledger(lambda own: own.update(epsilon_spent=True)), "epsilon_spent must be"),
 }  # fmt: skip
 
@@ -244,6 +385,12 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
         setting(clip="1e0"),
         setting(proposal_sd=[1, 2.5, "3"]),
         labelled("ä b", "=", "c"),
+        version("12.0.10rc1"),
+        version(__version__),
+        attribute(description="Own([1, -2.5], {'a': ('b', None)}, c=1e+300)"),
+        without("description"),
+        of_sum(3000, 3000),
+        both(of_sum(5, 5), linear(SMALL)),
     ):
         other = copy.deepcopy(tree)
         doctor(other)
@@ -252,7 +399,7 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
         {"y": (1.5, 2)}, {"a": (0, 2.0)}, levels={"r": ["n", "s"]}, fills={"a": 3}, prior_sd=[1, 2, 3]
     )
     other = copy.deepcopy(tree)
-    both(fact(**REGRESSION), attribute(description=repr(model)), labelled(*model.parameters))(other)
+    linear(repr(model), *model.parameters, columns=3)(other)
     assert release_files.check(other) == []
 
 
@@ -309,6 +456,46 @@ def test_a_billion_chains_take_no_memory(tree: xarray.DataTree) -> None:
             assert release_files.check(other)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def test_texts_are_measured_before_they_are_read(tmp_path: Path) -> None:
+    """One long label among 400 would be an array of fixed width; under a limit of 256 MB more than now."""
+    texts = np.full(400, "b", object)
+    texts[7] = "Q" * 1_000_000
+    for name, values in {"long": texts, "many": np.full(10_001, "b", object)}.items():
+        with netCDF4.Dataset(tmp_path / name, "w") as file:
+            file.createDimension("parameter", len(values))
+            file.createGroup("deep").createVariable("parameter", str, ("parameter",))[:] = values
+    with netCDF4.Dataset(tmp_path / "ragged", "w") as file:
+        file.createDimension("parameter", 2)
+        file.createVariable("parameter", file.createVLType(np.float64, "row"), ("parameter",))
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, hard))
+    try:
+        for name, words in (
+            ("long", "'parameter': has a text of 1000000 characters"),
+            ("many", "'parameter': has 10001 texts, at most 10000"),
+            ("ragged", "'parameter': has entries of any length"),
+        ):
+            for read in (release_files.read, as_tree, chain_files.read_chain):
+                with pytest.raises(DpmcError, match=words):
+                    read(tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.parametrize("mode", [np.array([1.0, 2.0]), np.zeros(0), ["release", "lab"], 3])
+def test_a_mode_that_is_no_text_is_no_release(tmp_path: Path, mode: Any) -> None:
+    with netCDF4.Dataset(tmp_path / "odd.nc", "w") as file:
+        file.mode = mode
+    tree = release_files.read(tmp_path / "odd.nc")
+    assert any("attribute mode" in text for text in release_files.check(tree))
+    release_files.contents(tree)
+    for use in (release_files.entry_of, as_tree, dpmc.summary):
+        with pytest.raises(DpmcError):
+            use(tmp_path / "odd.nc")
+    assert main(["check-release", str(tmp_path / "odd.nc"), "--quiet"]) == 2
 
 
 # -- each leaf --------------------------------------------------------------------------------------------
@@ -373,7 +560,6 @@ ACCEPTED = {
     ("data_ledger/about/hyperparameters/proposal_sd", "1"),
     ("data_ledger/about/iterations", None),  # as it was
     ("data_ledger/about/method", "1"),  # a label
-    ("data_ledger/about/model_id", "1"),
     ("model", "1"),
     ("ledger/accountant/version", "1"),  # as it was
     *((f"ledger/{part}/0/sensitivity", None) for part in ("reserved", "performed", "forfeited")),  # as it was

@@ -12,6 +12,7 @@ import xarray
 
 import dpmc
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import write_netcdf
 from dpmc.privacy import data_ledger
 from dpmc.privacy.ledger import ReleaseLedger
 from dpmc.releases import files as release_files
@@ -277,6 +278,29 @@ def test_bytes_beside_the_content_are_found(path: Path, tree: xarray.DataTree) -
     # Written by xarray as it likes, with fill values.
     tree.to_netcdf(path)
     assert "theta: attribute '_FillValue' is not allowed" in "\n".join(problems(path))
+
+
+@pytest.mark.parametrize("of", ["attributes", "variables", "groups"])
+def test_another_order_is_found(path: Path, tree: xarray.DataTree, of: str) -> None:
+    """The orders of twenty attributes are 20! texts."""
+    whole = release_files.read(path)
+    groups = {group.path: group.to_dataset(inherit=False) for group in whole.subtree}
+    if of == "groups":
+        groups = dict(reversed(groups.items()))
+    for name, group in groups.items():
+        content = dict(group.variables)
+        if of == "variables":
+            content = dict(reversed(content.items()))
+        attrs = dict(reversed(group.attrs.items())) if of == "attributes" else group.attrs
+        groups[name] = xarray.Dataset(content, attrs=attrs)
+    encoding = {
+        name: {key: {"_FillValue": None} for key in group.variables} for name, group in groups.items()
+    }
+    write_netcdf(path, xarray.DataTree.from_dict(groups), encoding)
+    assert release_files.check(release_files.read(path)) == []
+    assert "may be hidden" in problems(path)[0]
+    release_files.write(path, release_files.read(path))
+    assert problems(path) == []
 
 
 def test_other_versions_of_the_library_are_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

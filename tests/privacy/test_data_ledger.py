@@ -189,8 +189,10 @@ def test_a_wrong_share_is_refused(ledger: DataLedger, share: tuple[float, float]
 
 def test_a_fact_that_json_cannot_hold_is_refused_before_anything_is_written(ledger: DataLedger) -> None:
     before = ledger.path.read_bytes()
-    for fact in (float("nan"), object()):
-        with pytest.raises((ValueError, TypeError)):
+    around: list[Any] = []
+    around.append(around)
+    for fact in (float("nan"), object(), {1, 2}, {(1, 2): 3}, around):
+        with pytest.raises(DpmcError, match=r"^about: .*: must be facts as JSON has them \(.*\)$"):
             ledger.take(0.1, 1e-8, {"fact": fact})
     assert ledger.path.read_bytes() == before
 

@@ -1,6 +1,7 @@
 """Noise of a release: its law, its scale, and the price of what is not Gaussian about it."""
 
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -214,9 +215,10 @@ def test_where_no_rows_are_read_the_answer_is_public() -> None:
 
 def test_other_versions_of_opendp_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     secure_noise.require()
-    monkeypatch.setattr(secure_noise, "version", lambda name: "0.14.1")
-    with pytest.raises(DpmcError, match=r"OpenDP 0.14.1 must be 0.16.\*"):
-        secure_noise.require()
+    for other in ("0.14.1", "0.16.0rc1", "0.16.0+own"):  # a file with these would be refused in the end
+        monkeypatch.setattr(secure_noise, "version", lambda name, other=other: other)
+        with pytest.raises(DpmcError, match=rf"OpenDP {re.escape(other)} must be 0.16.\*"):
+            secure_noise.require()
     pinned = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert f'release = ["opendp>={secure_noise.EXACT[:-1]},<0.17"]' in pinned
 

@@ -23,7 +23,7 @@ from dpmc.models.fingerprint import public_values
 from dpmc.models.own import given_model
 from dpmc.privacy import data_ledger
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.ledger import BudgetExceeded
+from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.releases import files as release_files
 from dpmc.releases import loop as releases
@@ -118,6 +118,27 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
     with pytest.raises(BudgetExceeded, match="left of the data set"):
         make(ledger=small.path, output=tmp_path / "small.nc")
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_noise_that_follows_from_the_budget_has_no_digits_to_hide_in(make: Any) -> None:
+    tree = make(algorithm="noisy-statistics", hyperparameters={"clip": 2.0})
+    for factor, found in ((1.0, False), (1.0 + 1e-13, False), (1.0 + 1e-9, True)):
+        own = json.loads(tree.attrs["ledger"])
+        for event in (*own["reserved"], *own["performed"]):
+            event["noise_multiplier"] *= factor
+        other = tree.copy()
+        other.attrs = {
+            **tree.attrs,
+            "ledger": json.dumps(ReleaseLedger.from_json(own).to_json(), sort_keys=True),
+        }
+        assert bool(release_files.check(other)) == found
+
+
+def test_a_regression_that_a_release_cannot_describe_spends_nothing(make: Any, ledger: DataLedger) -> None:
+    model = dpmc.LinearRegression("y", [], levels={"r": [f"level {i:0100d}" for i in range(200)]})
+    with pytest.raises(dpmc.DpmcError, match="description: of a LinearRegression must be the call"):
+        make(np.zeros((60, 2)), model, hyperparameters={"tau": 2.0, "clip": 1.0, "proposal_sd": 0.1})
+    assert DataLedger.open(ledger.path).entries == []
 
 
 def test_an_entry_that_could_not_be_confirmed_is_found_again(
@@ -416,9 +437,17 @@ def test_an_output_that_cannot_be_written_spends_nothing(
     make: Any, ledger: DataLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    for name in ("x" * 300 + ".nc", "file/release.nc"):
+    for name in ("x" * 300 + ".nc", "file/release.nc", os.fsdecode(b"\xe9.nc"), os.fsdecode(b"\xe9/a.nc")):
         with pytest.raises(dpmc.DpmcError, match="cannot be written"):
             make(output=tmp_path / name)
+    (tmp_path / os.fsdecode(b"\xe9")).rmdir()
+    for odd in ("", ".", "/", "a\0b.nc", 5, b"a.nc", ["a.nc"]):
+        for key in ("output", "ledger", *(("hyperparameters",) if isinstance(odd, str) else ())):
+            with pytest.raises(dpmc.DpmcError, match=f"^{key}: .* must be the path of a file$"):
+                make(**{key: odd})
+    for key in ("ledger", "hyperparameters"):
+        with pytest.raises(dpmc.DpmcError, match="x: cannot be read"):
+            make(**{key: "x" * 300})
     assert DataLedger.open(ledger.path).entries == []
     monkeypatch.setenv("HOME", str(tmp_path))
     make(output="~/release.nc", ledger=f"~/{ledger.path.name}")

@@ -2,6 +2,7 @@
 
 import io
 from collections import UserList
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pandas
 import pytest
 
 import dpmc
+from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding
 from dpmc.releases.rows import of_length, read_release_rows
 
@@ -75,6 +77,68 @@ def test_the_width_of_a_list_is_that_of_the_model_and_of_no_row() -> None:
         read_release_rows([], ["a", "b"])
     with pytest.raises(dpmc.DpmcError, match="a list needs a model with `column_names`"):
         read_release_rows([[1.0, 2.0]])
+
+
+class Closed(list[float]):
+    """A row whose entries cannot be had."""
+
+    def __iter__(self) -> Iterator[float]:
+        raise ValueError("patient 1234, income 72350")
+
+    __getitem__ = __len__ = __iter__  # type: ignore[assignment]
+
+
+class OddNdim:
+    ndim = "x"
+
+
+class NoNdim:
+    @property
+    def ndim(self) -> int:
+        raise ValueError("patient 1234, income 72350")
+
+
+class Lazy(UserList[Any]):
+    """Rows that are read when they are asked for; one cannot be read."""
+
+    def __getitem__(self, row: Any) -> Any:
+        if row == 1:
+            raise ValueError("patient 1234, income 72350")
+        return super().__getitem__(row)
+
+
+ODD_ROWS = [Closed([1, 2]), OddNdim(), NoNdim()]
+
+
+@pytest.mark.parametrize("odd", ODD_ROWS, ids=lambda odd: type(odd).__name__)
+def test_a_row_that_cannot_be_read_is_missing_and_says_nothing(odd: Any) -> None:
+    wanted = [[1, 2], [np.nan, np.nan], [3, 4]]
+    np.testing.assert_array_equal(read_release_rows([[1, 2], odd, [3, 4]], ["a", "b"]), wanted)
+    np.testing.assert_array_equal(read_release_rows([[1], odd, [3]], ["a"]), [[1], [np.nan], [3]])
+    lazy = read_release_rows(Lazy([[1, 2], [7, 7], [3, 4]]), ["a", "b"])
+    np.testing.assert_array_equal(lazy, wanted)
+    for place in range(2):
+        rows = [[1.0, 2.0], [3.0, 4.0]]
+        rows[place] = odd
+        with pytest.raises(dpmc.DpmcError, match=f"row {place}: cannot be read") as error:
+            read_rows(rows, ["a", "b"])
+        assert "1234" not in str(error.value)
+
+
+def test_masks_of_columns_are_read_as_those_of_arrays() -> None:
+    column = np.ma.masked_array([1.0, 999999.0, 3.0], [False, True, False])
+    wanted = [[1, 4], [np.nan, 5], [3, 6]]
+    np.testing.assert_array_equal(read_release_rows({"x": column, "y": [4, 5, 6]}, ["x", "y"]), wanted)
+    np.testing.assert_array_equal(
+        read_release_rows({"x": column}, ["x"], Coding({}, {"x": 7})), [[1], [7], [3]]
+    )
+    words = np.ma.masked_array(["low", "high", "low"], [True, False, False])
+    found = read_release_rows({"x": words}, ["x"], Coding({"x": ("low", "high")}))
+    np.testing.assert_array_equal(found, [[np.nan], [1], [0]])
+    rows = [np.ma.masked_array([1.0, 999999.0], [False, True]), [3.0, 4.0]]
+    np.testing.assert_array_equal(read_release_rows(rows, ["x", "y"]), [[1, np.nan], [3, 4]])
+    with pytest.raises(dpmc.DpmcError, match="row 1, column x: is NaN or infinite"):
+        read_rows({"x": column}, ["x"])
 
 
 def test_masked_arrays_are_read_by_entry() -> None:

@@ -79,7 +79,8 @@ def mapping(value: object) -> None:
 
 name = text(r"[\w.<>:-]+", f"a name of at most {LONGEST_NAME} letters, digits and . _ < > : -")
 label = text("[a-z0-9][a-z0-9.-]*", f"a name of at most {LONGEST_NAME} small letters, digits and . -")
-version = text(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?", "a version", 40)
+PART = "(0|[1-9][0-9]?)"  #: of a version
+version = text(rf"{PART}\.{PART}\.{PART}((a|b|rc){PART})?", "a version of dpmc, of short numbers")
 
 
 LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, which has names of levels
@@ -88,7 +89,8 @@ LONGEST_DESCRIPTION = 20_000  #: characters of the call that makes a model, whic
 def description(value: object) -> None:
     """Check the call that makes a model."""
     if not is_description(value):
-        raise ValueError(f"must be a call with plain values, of at most {LONGEST_DESCRIPTION} characters")
+        rule = f"as Python writes it, of at most {LONGEST_DESCRIPTION} characters"
+        raise ValueError(f"must be a call with plain values, {rule}")
 
 
 def is_description(value: object) -> bool:
@@ -96,10 +98,12 @@ def is_description(value: object) -> bool:
     if not isinstance(value, str) or not (len(value) <= LONGEST_DESCRIPTION and value.isprintable()):
         return False
     try:
-        call(value)
+        name, arguments, named = call(value)
+        parts = [*map(repr, arguments), *(f"{key}={argument!r}" for key, argument in named.items())]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # as of nested brackets
         return False
-    return True
+    # Its one text: nothing hides in a comment, in blanks, or in the spelling of a number.
+    return f"{name}({', '.join(parts)})" == value
 
 
 def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
@@ -107,5 +111,7 @@ def call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
     parsed = ast.parse(text, mode="eval").body
     if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
         raise ValueError("must be a call")
+    if any(isinstance(node, ast.Set) for node in ast.walk(parsed)):
+        raise ValueError("must have no sets, whose order is that of a process")
     named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in parsed.keywords}
     return parsed.func.id, [ast.literal_eval(argument) for argument in parsed.args], named

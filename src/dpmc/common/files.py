@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
+from dpmc.common.values import MOST_PARAMETERS, shown
 
 if TYPE_CHECKING:
     import xarray
@@ -23,6 +24,8 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of table
 
 LONGEST_FILE_NAME = 143  #: bytes of a name that usual file systems take; most take 255
 DIGEST_DIGITS = 16  #: of the digest in a shortened name
+LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
+NO_UTF8 = "cannot be written as NetCDF: its path must be UTF-8"
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
 
 
@@ -99,21 +102,31 @@ def _remove_stale(path: Path) -> None:
                 path.with_name(name).unlink()
 
 
+def given_path(value: object, where: str) -> Path:
+    """Return the path of a file that a user named, ~ expanded; raise DpmcError if it names none."""
+    try:
+        path = Path(os.path.expanduser(value))  # type: ignore[call-overload]
+        if path.name and "\0" not in str(path):
+            return path
+    except TypeError:
+        pass
+    raise DpmcError(f"{where}: {shown(value)} must be the path of a file")
+
+
 def require_writable(path: Path) -> None:
     """Create a file that does not exist, and remove it; raise DpmcError if that fails.
 
-    Also for a name that is not UTF-8, which the NetCDF library does not take.
+    Also for a name that the NetCDF library does not take, since it is not UTF-8.
     """
     try:
         str(path).encode()
-    except UnicodeEncodeError:
-        raise DpmcError(f"{str(path)!r}: must be a name in UTF-8") from None
-    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "xb"):
             path.unlink()
     except OSError as error:
         raise unwritten(path, error) from None
+    except UnicodeEncodeError:
+        raise DpmcError(f"{path}: {NO_UTF8}") from None
 
 
 def unwritten(path: Path, error: OSError) -> DpmcError:
@@ -128,6 +141,8 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
             content.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
         except RuntimeError as error:  # of the NetCDF library, which has no word for a full disk
             raise DpmcError(f"{path}: cannot be written ({error}); is the disk full?") from error
+        except UnicodeEncodeError:
+            raise DpmcError(f"{path}: {NO_UTF8}") from None
 
 
 def lock(file: IO[Any], waiting: str) -> None:
@@ -202,9 +217,10 @@ def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
     """
     import xarray
 
-    if not Path(path).is_file():
-        raise DpmcError(f"{path}: no such file")
     try:
+        if not Path(path).is_file():
+            raise DpmcError(f"{path}: no such file")
+        _require_short_texts(path)
         with xarray.open_datatree(
             path, engine="netcdf4", decode_cf=False, create_default_indexes=False
         ) as file:
@@ -217,6 +233,29 @@ def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
         raise DpmcError(f"{path}: is not the file expected here, {error} is missing") from None
     except (TypeError, ValueError) as error:
         raise DpmcError(f"{path}: is not the file expected here ({error})") from None
+
+
+def _require_short_texts(path: str | Path) -> None:
+    """Raise ValueError for texts that would take more than `LARGEST_TEXTS` bytes of memory.
+
+    An array has room for its longest text in each place. Also for entries of another type without a size.
+    """
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        groups = [file]
+        for group in groups:
+            groups += group.groups.values()
+            for name, variable in group.variables.items():
+                if variable.dtype is not str:
+                    if isinstance(variable.datatype, netCDF4.VLType):
+                        raise ValueError(f"{shown(name)}: has entries of any length")
+                    continue
+                if variable.size > MOST_PARAMETERS:
+                    raise ValueError(f"{shown(name)}: has {variable.size} texts, at most {MOST_PARAMETERS}")
+                for place in np.ndindex(variable.shape):  # one by one: each may be as long as the file
+                    if 4 * variable.size * len(variable[place]) > LARGEST_TEXTS:
+                        raise ValueError(f"{shown(name)}: has a text of {len(variable[place])} characters")
 
 
 def values_of(group: "xarray.DataTree", name: str) -> np.ndarray:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -82,6 +83,11 @@ def not_above_text(number: float) -> float:
     """
     # The text is nearer to `number` than to its neighbours, so the one below is below the text.
     return number if Fraction(number) <= Fraction(repr(number)) else math.nextafter(number, 0.0)
+
+
+def rounded_up(number: float, digits: int) -> float:
+    """Return a number rounded up to so many significant digits, as the nearest double."""
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(number))
 
 
 def checked(where: str, check: Callable[..., _Value], *arguments: object) -> _Value:

@@ -83,7 +83,8 @@ class Setting:
     n: int = fact(Role.FILE | Role.RELEASE | Role.ENTRY, check=checks.whole(1))
     columns: int = fact(Role.ENTRY, check=checks.whole(1))  # of a row
     temperature: float = fact(Role.FILE | Role.RELEASE | Role.ENTRY, check=checks.double(1.0))  # T
-    starts: np.ndarray = working()  # (s, d); (1, d): the start of all chains
+    starts: np.ndarray = working()  # (s, d), of the chains of seed 0, 1, …; (1, d): of all chains
+    same_starts: bool = working(default=False)  # whether the chains of all seeds have the first ones
     true_theta: np.ndarray = working()  # (d,)
     caveat: str = fact(Role.FILE, plain=lambda text: text or None, default="")  # a limit of the guarantee
     source: tuple[str, ...] = fact(Role.ASKED, default=())  # of a release: what was read, and as what
@@ -114,7 +115,7 @@ class Setting:
         """Return the start points (chains, d) of a seed; raise DpmcError if there are not so many."""
         if len(self.starts) == 1:
             return np.repeat(self.starts, chains, axis=0)
-        first, available = seed * chains, len(self.starts)
+        first, available = 0 if self.same_starts else seed * chains, len(self.starts)
         if first + chains > available:
             raise DpmcError(
                 f"seed: {seed} needs start points {first} to {first + chains - 1}, "

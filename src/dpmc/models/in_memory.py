@@ -13,6 +13,7 @@ from dpmc.models.columns import (
     ROW,
     UNREADABLE,
     Coding,
+    entries_of,
     labels_of,
     numbers_of,
     refuse_entries,
@@ -122,9 +123,12 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
         )
     if isinstance(source, Sequence):
         source = _of_list(source, width, where)
-    elif np.ma.isMaskedArray(source):
-        source = np.ma.filled(source.astype(object), np.nan)
-    return _of_array(source, [], where)
+    return _of_array(_unmasked(source), [], where)
+
+
+def _unmasked(source: Any) -> Any:
+    """Return an array with NaN for what is masked; anything else as it is."""
+    return np.ma.filled(source.astype(object), np.nan) if np.ma.isMaskedArray(source) else source
 
 
 def _of_frame(frame: "DataFrame", where: str) -> Table:
@@ -151,7 +155,7 @@ def _of_mapping(source: Mapping[Any, Any], where: str) -> Table:
         many = isinstance(column, Sequence) and not isinstance(column, str | bytes)
         if not many and getattr(column, "ndim", 0) != 1:
             raise DpmcError(f"{where}: must be columns by their names")
-        columns.append(column if many or isinstance(column, pandas.Series) else np.asarray(column))
+        columns.append(column if many or isinstance(column, pandas.Series) else np.asarray(_unmasked(column)))
     if len({len(column) for column in columns}) != 1:
         raise DpmcError(f"{where}: must have columns of the same length")
     shape = len(columns[0]), len(columns)
@@ -175,14 +179,17 @@ def _of_list(source: Sequence[Any], width: int | None, where: str) -> np.ndarray
     """Return a sequence of rows as objects (n, width).
 
     NumPy would choose one type for all entries, so that one row would decide how the others are read. So it
-    would if the width were taken from the rows. The entries of a row of another length are no numbers.
-    Without a width that of the first row is taken, and DpmcError is raised for a row of another length.
+    would if the width were taken from the rows. The entries of a row that has another length or cannot be
+    read are no numbers. Without a width that of the first row is taken, and such rows raise DpmcError.
     """
-    rows = [_entries(row) for row in source]
-    k = width if width is not None else len(rows[0]) if rows else 0
+    rows = [_entries(row) for row in entries_of(source)]
+    k = width if width is not None else len(rows[0] or ()) if rows else 0
     table = np.full((len(rows), k), UNREADABLE, object)
     for row, entries in enumerate(rows):
-        if len(entries) == k:
+        if entries is None:
+            if width is None:
+                raise DpmcError(f"{where}: row {row}: cannot be read")
+        elif len(entries) == k:
             for i, entry in enumerate(entries):
                 table[row, i] = entry
         elif width is None:
@@ -190,7 +197,10 @@ def _of_list(source: Sequence[Any], width: int | None, where: str) -> np.ndarray
     return table
 
 
-def _entries(row: Any) -> list[Any]:
-    """Return a row as a list; of what is none a list of one."""
-    many = isinstance(row, Sequence) or getattr(row, "ndim", 0) > 0
-    return list(row) if many and not isinstance(row, str | bytes) else [row]
+def _entries(row: Any) -> list[Any] | None:
+    """Return a row as a list; of what is none a list of one; None for what cannot be read."""
+    try:
+        many = isinstance(row, Sequence) or getattr(row, "ndim", 0) > 0
+        return list(row) if many and not isinstance(row, str | bytes) else [row]
+    except Exception:  # of the row's methods
+        return None

@@ -63,7 +63,7 @@ class DataLedger:
 
         Raises DpmcError for a wrong total, and if the file exists or cannot be written.
         """
-        path, total = Path(path), Budget(epsilon, delta)
+        path, total = files.given_path(path, "ledger"), Budget(epsilon, delta)
         header = _sealed(
             {
                 "kind": KIND,
@@ -90,7 +90,7 @@ class DataLedger:
 
         Raises DpmcError, naming the line, if hashes, numbers or sums are wrong, and if there is no such file.
         """
-        path = Path(path)
+        path = files.given_path(path, "ledger")
         with _opened(path, "rb") as file:
             with suppress(OSError):  # no locks, or not for readers: an unfinished line is left out anyway
                 files.lock(file, _waiting(path))
@@ -124,10 +124,14 @@ class DataLedger:
 
         `about` has public facts of the run, as for JSON. Other processes wait. Logs a warning if delta is
         left for fewer than `SOON` such runs, and for fewer than epsilon. Raises BudgetExceeded, and writes
-        nothing, if the totals would be exceeded. Raises DpmcError if the file cannot be locked or written, is
-        broken, or is not a continuation of what was opened.
+        nothing, if the totals would be exceeded. Raises DpmcError if `about` is nothing for JSON, and if the
+        file cannot be locked or written, is broken, or is not a continuation of what was opened.
         """
-        asked, facts = Budget(epsilon, delta), json.loads(json.dumps(about, allow_nan=False))
+        asked = Budget(epsilon, delta)
+        try:
+            facts = json.loads(json.dumps(about, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise DpmcError(f"about: {shown(about)}: must be facts as JSON has them ({error})") from None
         with _opened(self.path, "r+b") as file:
             _lock(file, self.path)
             content = _read(self.path, file)
@@ -313,10 +317,10 @@ def _rounded(exact: Fraction, towards: float) -> float:
 @contextmanager
 def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
     """Open the file of a ledger; raise DpmcError if it is none or cannot be opened."""
-    if not path.is_file():  # a pipe would wait for ever
-        what = "is not a regular file" if path.exists() else "no such ledger; dpmc ledger init creates one"
-        raise DpmcError(f"{path}: {what}")
     try:
+        if not path.is_file():  # a pipe would wait for ever
+            absent = "no such ledger; dpmc ledger init creates one"
+            raise DpmcError(f"{path}: {'is not a regular file' if path.exists() else absent}")
         with open(path, mode, buffering=0) as file:
             yield file
     except OSError as error:

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import rounded_up
 from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice
 from dpmc.privacy.events import (
     BarkerRelease,
@@ -38,6 +39,7 @@ MOST_UNITS = 2**31 - 1  #: m; so that squares of integers, and sums over up to 1
 VARIATION = 0.021  #: S² times the total variation of one number, for S ≥ 1
 ROUNDED = 2.0**-52  #: relative error of a scale that is a float (`barker_sd`)
 SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
+PRICE_DIGITS, SCALE_DIGITS = 8, 10  #: of ε and δ of a price, and of its scale: 2³⁰ has ten
 UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
 Noisy = GaussianRelease | SubsampledGaussianRelease | BarkerRelease
@@ -114,7 +116,9 @@ def price_of(
     """Return the price of these releases, all of a run, at its budget (ε, δ).
 
     `summaries` is the number of a row's summaries, which sums have. More noise has no larger price: the
-    scales are those that `units` guarantees. Raises DpmcError if more than half of ε or δ would be spent.
+    scales are those that `units` guarantees. ε and δ are rounded up, and the scale down, to fewer digits than
+    libraries of mathematics differ in: a release has them, and no digit says anything else. Raises DpmcError
+    if more than half of ε or δ would be spent.
     """
     parts = []
     for event in noisy(events):
@@ -134,7 +138,12 @@ def price_of(
             f"and delta {price.delta:.3g}, more than half of the budget: more noise in each release "
             "(hyperparameters) makes fewer and cheaper ones"
         )
-    return price
+    return replace(
+        price,
+        epsilon=rounded_up(price.epsilon, PRICE_DIGITS),
+        delta=rounded_up(price.delta, PRICE_DIGITS),
+        least_scale=-rounded_up(-price.least_scale, SCALE_DIGITS),
+    )
 
 
 class Part(NamedTuple):

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import rounded_up
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_delta, checked_epsilon
 from dpmc.privacy.accountants.persons import OfPersons, for_persons
 from dpmc.privacy.events import NEIGHBOURS, Release, counts, from_counts, from_json, to_json, total_mu
+
+SPENT_DIGITS = 6  #: of ε spent in a release: fewer than those in which machines differ
 
 
 class BudgetExceeded(DpmcError):
@@ -265,8 +268,16 @@ class ReleaseLedger(Ledger):
     prices: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self, with_spent: bool = True) -> dict[str, Any]:
-        """Return the ledger with its prices."""
-        return {**super().to_json(with_spent), "prices": list(self.prices)}
+        """Return the ledger with its prices, and ε spent rounded up: its low digits could say more."""
+        own = super().to_json(with_spent)
+        if isinstance(own["epsilon_spent"], float):
+            own["epsilon_spent"] = self.rounded(own["epsilon_spent"])
+        return {**own, "prices": list(self.prices)}
+
+    def rounded(self, spent: float) -> float:
+        """Return an ε spent rounded up, at most that of the budget."""
+        most = math.inf if self.budget is None else self.budget.epsilon
+        return min(rounded_up(spent, SPENT_DIGITS), most)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -8,6 +8,7 @@ at least sd/unit; DP Barker's is a float, whose rounding has a price (`lattice`)
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -25,12 +26,13 @@ Measurement = Callable[[list[int]], list[int]]
 #: Versions of OpenDP that are used. 0.14.1 draws biased noise: its issue 2638, and probabilities off by up to
 #: 16 % at S = 2, 4 and 8, where those of 0.16.0 agree within the error of 300,000 draws.
 EXACT = "0.16."
+VERSIONS = re.escape(EXACT) + "(0|[1-9][0-9]?)"
 
 
 def require() -> None:
     """Raise DpmcError, saying what to install, unless OpenDP has a version whose noise is exact."""
     _opendp()
-    if not (installed := version("opendp")).startswith(EXACT):
+    if not re.fullmatch(VERSIONS, installed := version("opendp")):
         raise DpmcError(f"release: OpenDP {installed} must be {EXACT}*: pip install 'opendp=={EXACT}*'")
 
 

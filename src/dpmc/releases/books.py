@@ -23,7 +23,8 @@ from dpmc.privacy.lattice import SUM, Price, noisy, numbers_in, price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunReleases
 
-CLOSE = 1e-6  #: relative difference up to which numbers of two machines are equal
+CLOSE = 1e-12  #: relative difference up to which noise that two machines computed is equal
+RESOLUTION = 2e-9  #: relative difference of ε by two machines, more than that of accountants' searches
 EXACT_TO = 2**53  #: whole numbers up to this are doubles
 LARGEST_BATCH = 10**7  #: rows for which `rdp` is computed again in seconds and little memory
 LONGEST_NUMBER = 40  #: characters of a hyperparameter that is a text, such as 1e-5 in a file
@@ -31,10 +32,11 @@ LONGEST_NUMBER = 40  #: characters of a hyperparameter that is a text, such as 1
 Attributes = Mapping[str, Any]  #: of the root, as plain values
 
 
-def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
+def problems(attrs: Attributes, entry: Mapping[str, Any], summaries: int | None = None) -> list[str]:
     """Return what is wrong with hyperparameters and ledger in a file's attributes; [] if nothing is.
 
-    All attributes and the entry have passed their own checks.
+    All attributes and the entry have passed their own checks. `summaries` is the number of a row's summaries;
+    None if the model is not known.
     """
     try:
         values = json.loads(attrs["hyperparameters"])
@@ -44,12 +46,12 @@ def problems(attrs: Attributes, entry: Mapping[str, Any]) -> list[str]:
         run, full = _declared(attrs, values, books, whole)
         if found := _of_counts(run, books, attrs, entry):
             return [f"ledger: {found}"]
-        found = _of_text(attrs, books) or _of_price(full, books, attrs, entry)
+        found = _of_text(attrs, books) or _of_price(full, books, attrs, entry, summaries)
         return [f"ledger: {found}"] if found else []
     except DpmcError as error:
         text = str(error)
         return [text if text.startswith(("ledger: ", "hyperparameters: ", "method: ")) else f"ledger: {text}"]
-    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         return [f"ledger: missing or malformed key ({type(error).__name__}: {shown(str(error))})"]
 
 
@@ -187,7 +189,7 @@ def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -
 def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
     """Return a problem of counts, by the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
-    if asked not in (None, done):
+    if asked not in (None, done) or (asked is None and not run.each):  # a sum alone needs a number
         return f"entry in data_ledger: does not fit {done} iterations"
     once, each = counts(run.once), counts(run.each)
     right = books.performed == _sum(once, 1, each, done) and books.forfeited == _sum(once, 0, each, spare)
@@ -210,17 +212,21 @@ def _of_text(attrs: Attributes, books: _Books) -> str:
     if ledger.accountant.name != attrs["accountant"]:
         return "its accountant is another one"
     rebuilt, spent = ledger.to_json(), data["epsilon_spent"]
-    if type(spent) is not float or not math.isclose(spent, rebuilt["epsilon_spent"], rel_tol=CLOSE):
+    # What two machines compute may be rounded to two neighbours.
+    allowed = {ledger.rounded(ledger.epsilon() * (1.0 + part)) for part in (-RESOLUTION, 0.0, RESOLUTION)}
+    if type(spent) is not float or spent not in allowed:
         return f"epsilon_spent must be {rebuilt['epsilon_spent']}"
     same = json.dumps({**rebuilt, "epsilon_spent": spent}, sort_keys=True) == attrs["ledger"]
     return "" if same else "is not the text of a ledger of this version of dpmc"
 
 
-def _of_price(full: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
+def _of_price(
+    full: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any], summaries: int | None
+) -> str:
     """Return a problem of the price: it is that of the planned run, and makes the entry with the budget."""
     price, n, d = books.price, attrs["n"], attrs["dimension"]
     epsilon, delta, iterations = entry["epsilon"], entry["delta"], entry["about"]["iterations"]
-    summaries = price["numbers"]  # of a sum, whose model is not known
+    summaries = price["numbers"] if summaries is None else summaries
     if iterations is None:  # all that the whole budget allows, or fewer if the study says so
         once, each = (
             sum(event.count * numbers_in(event, d, summaries) for event in events)
@@ -236,10 +242,7 @@ def _of_price(full: RunReleases, books: _Books, attrs: Attributes, entry: Mappin
         iterations += attrs["forfeited"]
     own = price_of(full.total(iterations), n, d, summaries, epsilon, delta).to_json()
     for key, value in own.items():
-        same = price[key] == value
-        if isinstance(value, float):
-            same = math.isclose(price[key], value, rel_tol=CLOSE)
-        if not same:
+        if price[key] != value:
             return f"prices: {key}: {shown(price[key])} must be {value}, as for the noise of its releases"
     # A run keeps to doubles that are not above the decimals of its entry.
     whole = not_above_text(epsilon)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpmc import models
 from dpmc.common import checks
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
@@ -107,7 +108,7 @@ OPTIONAL = {"description", "diverging", *TOTALS, *LIBRARY}
 
 def check(tree: "xarray.DataTree") -> list[str]:
     """Return what keeps a tree from being a release, one text each; [] if nothing does."""
-    if tree.attrs.get("mode") == "lab":
+    if mode_of(tree) == "lab":
         return [LAB]
     groups = {group.path: group for group in tree.subtree}
     problems = [f"{_plain(path)}: group is not allowed" for path in groups if path not in ALLOWED]
@@ -116,6 +117,12 @@ def check(tree: "xarray.DataTree") -> list[str]:
         if path in ALLOWED:
             problems += [f"{path}: {text}" for text in _of_group(group, *ALLOWED[path])]
     return problems or _inconsistent(tree)
+
+
+def mode_of(tree: "xarray.DataTree") -> str:
+    """Return the attribute `mode` of a tree; "" if it is missing or no text."""
+    mode = tree.attrs.get("mode")
+    return mode if isinstance(mode, str) else ""
 
 
 def _plain(path: str) -> str:
@@ -185,16 +192,15 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         groups["posterior"]["parameter"].dtype.kind == "i" and labels[0] != [*range(d)]
     ):
         problems.append("/posterior: parameter: labels must be names, or 0, 1, …, as in /constant_data")
-    accepted = groups["sample_stats"]["acceptance_rate"].values * thin
-    if (
-        not (np.abs(accepted - accepted.round()) < 1e-6).all()
-        or not ((accepted >= 0) & (accepted <= thin)).all()
-    ):
+    rates = groups["sample_stats"]["acceptance_rate"].values
+    accepted = (rates * thin).round() + 0.0  # no −0.0
+    # By their bits, since low digits could say more.
+    if not ((accepted >= 0) & (accepted <= thin)).all() or (accepted / thin).tobytes() != rates.tobytes():
         problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
     diverging = groups["sample_stats"].get("diverging", groups["sample_stats"]["acceptance_rate"] > 1.0)
     # In the iterations of a draw, and in those after the last one.
     least_most = {
-        "accepted_total": (accepted.round().sum(axis=1), 1),
+        "accepted_total": (accepted.sum(axis=1), 1),
         "diverging_total": (diverging.values.sum(axis=1), thin),
     }
     for name, (least, most) in least_most.items():
@@ -226,24 +232,43 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     ]
     if different:
         problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
-    problems += _of_model(own.get("description"), entry["about"]["model_id"], labels[0])
-    return problems or [f"/: {text}" for text in books.problems(own, entry)]
+    try:
+        model = known_model(own.get("description"), entry["about"]["model_id"])
+    except DpmcError as error:
+        return [*problems, f"/: {error}"]
+    if model is not None and labels[0] != [*(getattr(model, "parameters", ()) or range(model.dimension))]:
+        problems.append("/posterior: parameter: are not the parameters of the model")
+    if len(getattr(model, "columns", ())) not in (0, entry["about"]["columns"]):
+        problems.append("/: description: has other columns than the entry in data_ledger")
+    summaries = getattr(model, "summary_count", None)
+    return problems or [f"/: {text}" for text in books.problems(own, entry, summaries)]
 
 
-def _of_model(description: str | None, name: str, labels: list[Any]) -> list[str]:
-    """Return problems of the description of a regression of dpmc, which is made again from it."""
+def known_model(description: str | None, name: str) -> Any:
+    """Return the model of a release if it is known: of the catalogue, or a regression of dpmc; else None.
+
+    A regression is made again from its description. Raises DpmcError for a name that is neither in the
+    catalogue nor `module:Class`, and for a description that is missing, wrong or none of such a model.
+    """
     known = (regression.LinearRegression, regression.LogisticRegression, regression.PoissonRegression)
     cls = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in known}.get(name)
-    if cls is None or description is None:
-        return []
+    if cls is None and ":" in name:
+        return None
+    if cls is None:
+        if description is not None:
+            raise DpmcError(f"description: {shown(description)}: a model of the catalogue has none")
+        return models.definition(name).model
+    if description is None:
+        rule = f"must be the call that makes it, of at most {checks.LONGEST_DESCRIPTION} characters"
+        raise DpmcError(f"description: of a {cls.__name__} {rule}")
     called, arguments, named = checks.call(description)
     try:
         model = cls(*arguments, **named)
     except Exception as error:  # the arguments may be anything
-        return [f"/: description: {shown(description)}: makes no {cls.__name__} ({error})"]
+        raise DpmcError(f"description: {shown(description)}: makes no {cls.__name__} ({error})") from None
     if called != cls.__name__ or repr(model) != description:
-        return [f"/: description: {shown(description)}: is not what a {cls.__name__} writes"]
-    return [] if [*model.parameters] == labels else ["/: description: has other parameters than posterior"]
+        raise DpmcError(f"description: {shown(description)}: is not what a {cls.__name__} writes")
+    return model
 
 
 def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
@@ -275,11 +300,15 @@ def write(path: Path, tree: "xarray.DataTree") -> None:
 
 
 def _write(path: Path, tree: "xarray.DataTree") -> None:
-    nothing = {
-        group.path: {name: {"_FillValue": None} for name in group.to_dataset(inherit=False).variables}
-        for group in tree.subtree
-    }
-    write_netcdf(path, tree, nothing)
+    """Write the groups of a release with variables and attributes in one order, which says nothing."""
+    import xarray
+
+    groups, nothing = {}, {}
+    for name, group in sorted((group.path, group.to_dataset(inherit=False)) for group in tree.subtree):
+        content, attrs = dict(sorted(group.variables.items())), dict(sorted(group.attrs.items()))
+        groups[name] = xarray.Dataset(content, attrs=attrs)
+        nothing[name] = {variable: {"_FillValue": None} for variable in content}
+    write_netcdf(path, xarray.DataTree.from_dict(groups), nothing)
 
 
 def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
@@ -289,7 +318,7 @@ def read(path: str | Path, lab: bool = False) -> "xarray.DataTree":
     a file of the lab may have them, since its arrays are compressed.
     """
     with reading(path) as file:
-        is_lab = file.attrs.get("mode") == "lab"
+        is_lab = mode_of(file) == "lab"
         arrays = [
             variable
             for group in file.subtree
@@ -358,8 +387,8 @@ def entry_of(path: str | Path) -> dict[str, Any]:
     """
     tree = read(path)
     attrs = tree.attrs
-    if attrs.get("mode") != "release":
-        raise DpmcError(f"{path}: {LAB if attrs.get('mode') == 'lab' else 'is not a release'}")
+    if mode_of(tree) != "release":
+        raise DpmcError(f"{path}: {LAB if mode_of(tree) == 'lab' else 'is not a release'}")
     if problems := check(tree):
         raise DpmcError(f"{path}: {problems[0]}")
     return _object(attrs["data_ledger"])

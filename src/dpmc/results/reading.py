@@ -17,7 +17,7 @@ def as_tree(run: ResultOrFile) -> "xarray.DataTree":
     if not isinstance(run, str | Path):
         return loaded(run)
     tree = files.read(run, lab=True)
-    if tree.attrs.get("mode") != "release":
+    if files.mode_of(tree) != "release":
         read_chain(run)
     elif problems := files.check(tree):
         raise DpmcError(f"{run}: {problems[0]}")

@@ -57,7 +57,9 @@ class Trials:
         self.path = path
         self.set_aside: Path | None = None  #: file to which trials of another search were moved
         head = f"{KEY_PREFIX}{key}\n{COLUMN_LINE}"
-        text = path.read_text(errors="replace") if path.exists() else ""
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        if path.exists() and not path.is_file():
+            raise DpmcError(f"{path}: is not a regular file; name another one")
         if not text.startswith(head):
             if not KEY_PREFIX.startswith(text[: len(KEY_PREFIX)]):
                 raise DpmcError(f"{path}: is no table of trials, and would be overwritten; name another file")
