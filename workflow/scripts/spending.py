@@ -10,7 +10,7 @@ from pathlib import Path
 from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import Chains, read_chain
 from dpmc.metrics.spending import tight_epsilon
-from dpmc.metrics.summary import rounded_up
+from dpmc.metrics.summary import epsilon_text
 from dpmc.privacy.events import from_json, merge
 from dpmc.studies import load_study
 
@@ -24,7 +24,7 @@ for rows, chains in chains_on.items():
     releases = [event for ledger in ledgers for event in (*ledger["performed"], *ledger["forfeited"])]
     delta = study.delta_for(int(chains[0].attrs["n"]))
     try:
-        spent = f"epsilon {rounded_up(tight_epsilon(merge(from_json(releases)), delta))}"
+        spent = f"epsilon {epsilon_text(tight_epsilon(merge(from_json(releases)), delta))}"
     except DpmcError:
         spent = "an epsilon that no accountant of dpmc bounds"
     methods = ", ".join(dict.fromkeys(str(chain.attrs["method"]) for chain in chains))

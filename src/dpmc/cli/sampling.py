@@ -164,7 +164,7 @@ def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
 def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
     """Print a warning with the total ε of several runs on private data."""
     from dpmc.data import datasets
-    from dpmc.metrics.summary import rounded_up
+    from dpmc.metrics.summary import epsilon_text
 
     private = [cell for cell in cells if cell.epsilon != "inf"]
     if len(private) * seeds < 2 or datasets.is_public(private[0].problem.dataset):
@@ -181,8 +181,8 @@ def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
     hint = f"; the chains of one seed (--chains {seeds}) share one budget" if seeds > 1 else ""
     print(
         f"dpmc: warning: {private[0].problem.dataset}: {seeds} seeds{at} "
-        f"spend epsilon {', '.join(map(rounded_up, of_each))} each, "
-        f"together {rounded_up(together)}, at delta {delta:.3g}{hint}",
+        f"spend epsilon {', '.join(map(epsilon_text, of_each))} each, "
+        f"together {epsilon_text(together)}, at delta {delta:.3g}{hint}",
         file=sys.stderr,
     )
 

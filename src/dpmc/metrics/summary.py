@@ -5,7 +5,6 @@ a function of the rows: it is marked private, is for the owner of the data only,
 """
 
 import contextlib
-import decimal
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmc.common.draws import warning_of_unmoved
+from dpmc.common.values import rounded_up
 from dpmc.data.chain_files import Chains
 from dpmc.data.datasets import is_public
 from dpmc.metrics.cell import convergence, fractions, second_half_of
@@ -101,11 +101,10 @@ def cell_name(about: Mapping[Any, Any]) -> str:
     return f"{about['model']} {about['method']} epsilon {about['epsilon']}"
 
 
-def rounded_up(epsilon: float) -> str:
+def epsilon_text(epsilon: float) -> str:
     """Format ε with four significant digits, rounded up."""
     # Formatting a float rounds to nearest, which may be below what was spent.
-    upwards = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
-    return f"{float(upwards.create_decimal_from_float(epsilon)):.4g}"
+    return f"{rounded_up(epsilon, 4):.4g}"
 
 
 def _result(runs: Sequence[Chains]) -> _Result:
@@ -130,7 +129,7 @@ def _result(runs: Sequence[Chains]) -> _Result:
         )
         with contextlib.suppress(ValueError):  # too few draws, or chains that never moved
             values |= convergence(late)._asdict()
-    return _Result(about, len(runs) * each, rounded_up(max(spent)) if spent else "inf", values, unmoved)
+    return _Result(about, len(runs) * each, epsilon_text(max(spent)) if spent else "inf", values, unmoved)
 
 
 def _row(result: _Result, files: Sequence[Path]) -> dict[str, str]:
