@@ -297,7 +297,7 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
         "noise without correction": (NOISY_BATCH, "corrected", "centred", "frequency"),
     },
     (SUMS, "thinned_log_ratio", "uniform(word, THINNING + j) * (1.0 + h) < 1.0 - h * v"): {
-        "one number for a row and its thinning": (BARKER_BATCH, "THINNING", "ROWS", "frequency"),
+        "one number for a row and its thinning": (BARKER_BATCH, "THINNING", "ROW_PLACES", "frequency"),
         "thinning off by c_i M": ("tuna-mh", "- h * v", "- h * v * reach[j]", "frequency"),
         "thinning upside down": ("tuna-mh", "- h", "+ h", "frequency"),
         "no thinning": (FREE_BATCH, ALL, "True", "frequency"),
