@@ -315,17 +315,3 @@ def test_a_ledger_is_not_verified_against_a_release_that_was_changed(path: Path)
         file["constant_data/theta_0"][:] = 3.25
     with pytest.raises(DpmcError, match="is not the start of the entry"):
         release_files.entry_of(path)
-
-
-def test_a_release_without_any_draw_left_is_allowed(tree: xarray.DataTree, tmp_path: Path) -> None:
-    tree.attrs["thin"] = 8
-    taken = entry(tmp_path / "people.ledger", thin=8)
-    tree.attrs["data_ledger"] = json.dumps(taken, sort_keys=True)
-    none = {name: tree[name].to_dataset().isel(draw=slice(0)) for name in ("posterior", "sample_stats")}
-    for name, group in none.items():
-        tree[name] = group
-    release_files.write(tmp_path / "none.nc", tree)
-    assert problems(tmp_path / "none.nc") == []
-    with netCDF4.Dataset(tmp_path / "none.nc", "a") as file:
-        file["posterior"].createDimension("people", None)
-    assert "unlimited dimensions: 'people'" in "\n".join(problems(tmp_path / "none.nc"))

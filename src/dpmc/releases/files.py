@@ -4,7 +4,6 @@ The groups are those of chain files, without `private_diagnostics`. What they ma
 function of releases, or public. The list is closed: what it does not name is a problem.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -24,11 +23,13 @@ from dpmc.models import regression
 from dpmc.privacy.data_ledger import require_entry
 from dpmc.releases import books
 from dpmc.releases.facts import in_both, named
+from dpmc.sampling.run import start_digest
 
 if TYPE_CHECKING:
     import xarray
 
 Checks = dict[str, checks.Check]
+Groups = Mapping[str, "xarray.Dataset"]  # by name
 LAB = "mode: lab: it is reproducible from its seed, so it cannot become a release"
 
 
@@ -163,67 +164,83 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
             checks[key](value)
         except (TypeError, ValueError, RecursionError) as error:
             problems.append(f"attribute {key}: {shown(value)}: {error}")
-    # NetCDF has no dimension of size 0 but an unlimited one: of a release whose draws are all forfeited.
-    empty = {"draw"} if group.to_dataset(inherit=False).sizes.get("draw") == 0 else set()
-    if unlimited := set(group.encoding.get("unlimited_dims", ())) - empty:
+    if unlimited := group.encoding.get("unlimited_dims", ()):
         problems.append(f"unlimited dimensions: {shown(', '.join(sorted(map(str, unlimited))), 200)}")
     return problems
 
 
 def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     """Return what does not fit together in a tree whose parts are right by themselves."""
-    attrs, problems = tree.attrs, []
-    c, thin, d = (int(attrs[name]) for name in ("chains", "thin", "dimension"))
-    k = int(attrs["iterations"]) // thin
     groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats", "constant_data")}
-    for path, group in groups.items():
-        for name, wanted in {"chain": c, "draw": k, "parameter": d}.items():
-            if group.sizes.get(name, wanted) != wanted:
-                problems.append(f"/{path}: {name}: {group.sizes[name]} must be {wanted}, by the attributes")
-    if problems:  # before arrays of these sizes are made
-        return problems
-    axes = {"chain": np.arange(c), "draw": thin * np.arange(1, k + 1)}
+    own = {str(name): np.asarray(value).tolist() for name, value in tree.attrs.items()}
+    # Sizes first, before arrays of these sizes are made.
+    return _of_sizes(groups, own) or _of_labels(groups, own) + _of_draws(groups, own) + _of_entry(groups, own)
+
+
+def _of_sizes(groups: Groups, own: Mapping[str, Any]) -> list[str]:
+    """Return the dimensions that are not as the attributes of the root say."""
+    sizes = {"chain": own["chains"], "draw": own["iterations"] // own["thin"], "parameter": own["dimension"]}
+    return [
+        f"/{path}: {name}: {group.sizes[name]} must be {wanted}, by the attributes"
+        for path, group in groups.items()
+        for name, wanted in sizes.items()
+        if group.sizes.get(name, wanted) != wanted
+    ]
+
+
+def _of_labels(groups: Groups, own: Mapping[str, Any]) -> list[str]:
+    """Return problems of labels, and of versions of groups."""
+    problems, k = [], own["iterations"] // own["thin"]
+    axes = {"chain": np.arange(own["chains"]), "draw": own["thin"] * np.arange(1, k + 1)}
     for path, group in groups.items():
         for name in axes.keys() & group.variables.keys():
             if not np.array_equal(group[name].values, axes[name]):
                 problems.append(f"/{path}: {name}: labels must be numbers of chains, or of iterations")
-    labels = [groups[name]["parameter"].values.tolist() for name in ("posterior", "constant_data")]
-    if labels[0] != labels[1] or (
-        groups["posterior"]["parameter"].dtype.kind == "i" and labels[0] != [*range(d)]
-    ):
+        if group.attrs.get("inference_library_version", own["dpmc_version"]) != own["dpmc_version"]:
+            problems.append(f"/{path}: inference_library_version: must be that of dpmc, as in the root")
+    names, again = (groups[name]["parameter"] for name in ("posterior", "constant_data"))
+    numbered = names.dtype.kind == "i" and names.values.tolist() != [*range(own["dimension"])]
+    if numbered or names.values.tolist() != again.values.tolist():
         problems.append("/posterior: parameter: labels must be names, or 0, 1, …, as in /constant_data")
-    rates = groups["sample_stats"]["acceptance_rate"].values
+    return problems
+
+
+def _of_draws(groups: Groups, own: Mapping[str, Any]) -> list[str]:
+    """Return problems of draws, start points, and counts of accepted and diverged proposals."""
+    problems, stats, thin = [], groups["sample_stats"], own["thin"]
+    rates = stats["acceptance_rate"].values
     accepted = (rates * thin).round() + 0.0  # no −0.0
     # By their bits, since low digits could say more.
     if not ((accepted >= 0) & (accepted <= thin)).all() or (accepted / thin).tobytes() != rates.tobytes():
         problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
-    diverging = groups["sample_stats"].get("diverging", groups["sample_stats"]["acceptance_rate"] > 1.0)
+    diverging = stats["diverging"].values if "diverging" in stats else rates > 1.0
+    after = own["iterations"] - thin * rates.shape[1]  # iterations after the last draw
     # In the iterations of a draw, and in those after the last one.
     least_most = {
         "accepted_total": (accepted.sum(axis=1), 1),
-        "diverging_total": (diverging.values.sum(axis=1), thin),
+        "diverging_total": (diverging.sum(axis=1), thin),
     }
     for name, (least, most) in least_most.items():
-        total = np.atleast_1d(groups["sample_stats"].attrs.get(name, least))
-        if total.size != c:
+        total = np.atleast_1d(stats.attrs.get(name, least))
+        if total.size != own["chains"]:
             problems.append(f"/sample_stats: attribute {name}: must have one number for each chain")
-        elif not ((least <= total) & (total <= most * least + int(attrs["iterations"]) - thin * k)).all():
+        elif not ((least <= total) & (total <= most * least + after)).all():
             problems.append(f"/sample_stats: attribute {name}: does not fit the draws and the iterations")
-    for path, group in groups.items():
-        if group.attrs.get("inference_library_version", attrs["dpmc_version"]) != attrs["dpmc_version"]:
-            problems.append(f"/{path}: inference_library_version: must be that of dpmc, as in the root")
     for path, name in (("posterior", "theta"), ("constant_data", "theta_0")):
         if not np.isfinite(groups[path][name].values).all():  # NaN has bits that mean nothing
             problems.append(f"/{path}: {name}: must be finite")
-    entry = json.loads(attrs["data_ledger"])
-    start = np.ascontiguousarray(groups["constant_data"]["theta_0"].values)
-    if hashlib.sha256(start.tobytes()).hexdigest() != entry["about"]["start"]:
+    return problems
+
+
+def _of_entry(groups: Groups, own: Mapping[str, Any]) -> list[str]:
+    """Return what does not fit the entry in the ledger of the data set, then what does not fit the model."""
+    problems, entry = [], json.loads(own["data_ledger"])
+    if start_digest(groups["constant_data"]["theta_0"].values) != entry["about"]["start"]:
         problems.append("/constant_data: theta_0: is not the start of the entry in data_ledger")
-    if (entry["epsilon"], entry["delta"]) != (float(attrs["epsilon"]), float(attrs["delta"])):
+    if (entry["epsilon"], entry["delta"]) != (float(own["epsilon"]), own["delta"]):
         problems.append("/: epsilon, delta: are not those of the entry in data_ledger")
-    if not attrs["delta"] < 1.0 / attrs["n"]:
-        problems.append(f"/: delta: must be less than 1/n = {1.0 / attrs['n']:.3g}")
-    own = {str(name): np.asarray(value).tolist() for name, value in attrs.items()}
+    if not own["delta"] < 1.0 / own["n"]:
+        problems.append(f"/: delta: must be less than 1/n = {1.0 / own['n']:.3g}")
     given = {**own, "hyperparameters": json.loads(own["hyperparameters"])}
     different = [
         name
@@ -236,7 +253,8 @@ def _inconsistent(tree: "xarray.DataTree") -> list[str]:
         model = known_model(own.get("description"), entry["about"]["model_id"])
     except DpmcError as error:
         return [*problems, f"/: {error}"]
-    if model is not None and labels[0] != [*(getattr(model, "parameters", ()) or range(model.dimension))]:
+    labels = groups["posterior"]["parameter"].values.tolist()
+    if model is not None and labels != [*(getattr(model, "parameters", ()) or range(model.dimension))]:
         problems.append("/posterior: parameter: are not the parameters of the model")
     if len(getattr(model, "columns", ())) not in (0, entry["about"]["columns"]):
         problems.append("/: description: has other columns than the entry in data_ledger")
