@@ -315,3 +315,10 @@ def test_a_ledger_is_not_verified_against_a_release_that_was_changed(path: Path)
         file["constant_data/theta_0"][:] = 3.25
     with pytest.raises(DpmcError, match="is not the start of the entry"):
         release_files.entry_of(path)
+
+
+def test_an_unlimited_dimension_is_found(path: Path) -> None:
+    """Its name could be a text."""
+    with netCDF4.Dataset(path, "a") as file:
+        file["posterior"].createDimension("people", None)
+    assert "unlimited dimensions: 'people'" in "\n".join(problems(path))
