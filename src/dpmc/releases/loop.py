@@ -106,8 +106,8 @@ def release(
 ) -> xarray.DataTree:
     """Run the chains of a cell on private rows (n, columns); return the tree of a release.
 
-    The run's ε and δ are taken from `ledger` before anything is computed from the rows. With `output` the tree
-    is also written there. Until then `OUTPUT.partial` has what was released, and a call with the same
+    The run's ε and δ are taken from `ledger` before anything is computed from the rows. With `output` the
+    tree is also written there. Until then `OUTPUT.partial` has what was released, and a call with the same
     arguments continues it; no further ε is taken.
 
     Raises DpmcError, before anything is taken, for a method that cannot be released, a budget that cannot be
