@@ -286,6 +286,12 @@ def test_what_a_model_keeps_of_rows_does_not_reach_other_rows() -> None:
     np.testing.assert_array_equal(model.log_likelihood(np.ones(2), rows), before)
     assert own.scale == 1.0
 
+    held = Checked()
+    functions = dpmc.Model(2, held.log_likelihood, check_rows=held.check_rows)  # methods of an object
+    given_model(functions)[1].model.check_rows(100.0 * rows)
+    given_model(functions)[1].model.log_likelihood(np.ones(2), rows)
+    assert held.scale == 1.0
+
     class Locked(Checked):
         def __init__(self) -> None:
             self.lock = threading.Lock()

@@ -138,7 +138,8 @@ class _Reported:
 
     def __init__(self, own: object, name: str) -> None:
         self._own, self._name = own, name
-        self._copied = not type(own).__module__.startswith("dpmc.models.")
+        # Those of dpmc keep nothing; a `Model` or an `ExponentialFamily` has functions of the user.
+        self._copied = type(own).__module__ != "dpmc.models.regression"
 
     def _fresh(self) -> Any:
         """Return a copy of the user's object; raise DpmcError if it cannot be copied."""

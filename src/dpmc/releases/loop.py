@@ -48,7 +48,7 @@ from dpmc.privacy.mechanisms import PrivateData
 from dpmc.releases import files as release_files
 from dpmc.releases.facts import Published
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
-from dpmc.sampling.loop import Loop
+from dpmc.sampling.loop import Loop, try_cell
 from dpmc.sampling.run import Run, counted
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def release(
     """
     secure_noise.require()
     asked, (cell, price, plan) = cell, priced(cell, resumed=output is not None)
-    cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
+    try_cell(cell)
     run = begin_release(cell, price, plan)
     about = json.loads(json.dumps(facts(asked, Role.ENTRY) | facts(run, Role.ENTRY)))
     wanted = identity(asked, run, plan) | {"ledger": ledger.header["id"]}
