@@ -1,0 +1,221 @@
+"""Bounded scores of an outcome given η that are unbiased, in tables by quadrature over the outcome.
+
+At a node η_i: a = √I, I the Fisher information, h(y) = clip(score(η_i, y)/a, ±c). A row whose η is nearest to
+η_i uses this h, a function of y alone. Its expectation at η is E h = e + κ(η − η_i) + ½ b(η − η_i)², with κ =
+E h r and b = E h (r² + ∂r/∂η), r the score: so h − E h has mean 0 at η, too, not at nodes alone. Nodes are so
+dense that the next term is below 10⁻⁶. A family whose density depends on y − η alone has one node.
+
+Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the predictors.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmc.common.errors import DpmcError
+
+ENDS = -12.0, 12.0  #: of η in a table; rows beyond it have weight 0, which biases nothing
+STEP = 0.0125  #: largest distance of nodes in η
+STEP_IN_SDS = 0.02  #: and in units of 1/a, in which the score changes
+LARGEST_MEAN = 1e4  #: of counts
+MOST_COUNTS = 2**17  #: of the support of counts
+NEGLIGIBLE = 1e-18  #: part of the largest probability below which an outcome is left out
+CLOSE = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
+DIFFERENCE = 1e-5  #: of η, for the derivative of the score
+MOST_AT_ONCE = 2**21  #: nodes times outcomes that are computed together
+
+
+class Scores(NamedTuple):
+    """What is known of the bounded score of rows at their η, each (n,)."""
+
+    h: np.ndarray  # the clipped score over `root`, less its mean: ψ
+    root: np.ndarray  # a: the root of the information
+    slope: np.ndarray  # κ: the derivative of E h in η
+    bound: np.ndarray  # largest |ψ| of any outcome
+    clipped: np.ndarray  # h itself
+    known: np.ndarray  # whether η is within the table, and the outcome within the support
+
+
+class Reference(NamedTuple):
+    """The same at one η, with the variance of ψ: for public choices."""
+
+    root: float
+    slope: float
+    variance: float
+    bound: float
+
+
+class ScoreTable:
+    """Bounded scores of a family at clip bound c."""
+
+    def __init__(self, family: Any, clip: float) -> None:
+        self.family, self.clip = family, clip
+        self.is_location = bool(getattr(family, "is_location", False))
+        nodes = np.zeros(1) if self.is_location else _nodes(family)
+        self._nodes = nodes
+        self._edges = 0.5 * (nodes[1:] + nodes[:-1])
+        columns = [_moments(family, part, clip) for part in _parts(family, nodes)]
+        self._root, self._mean, self._slope, self._bend, self._variance, self._low, self._high = (
+            np.concatenate([column[i] for column in columns]) for i in range(7)
+        )
+
+    def at(self, eta: np.ndarray, y: np.ndarray) -> Scores:
+        """Return the bounded scores of outcomes y at η, both (n,)."""
+        i, known = self._nearest(eta)
+        node = eta if self.is_location else self._nodes[i]
+        root, slope = self._root[i], self._slope[i]
+        h = np.clip(self.family.score(node, y) / root, -self.clip, self.clip)
+        distance = eta - node
+        mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
+        bound = np.maximum(self._high[i] - mean, mean - self._low[i])
+        slope = np.maximum(slope + self._bend[i] * distance, 0.0)
+        return Scores(h - mean, root, slope, bound, h, known & in_support(self.family, y))
+
+    def root(self, eta: np.ndarray) -> np.ndarray:
+        """Return a at η (n,); 0 outside the table."""
+        i, known = self._nearest(eta)
+        return np.where(known, self._root[i], 0.0)
+
+    def reference(self, eta: float) -> Reference:
+        """Return slope, variance and bound of ψ at the node next to one η."""
+        i = int(self._nearest(np.array([eta]))[0][0])
+        bound = max(self._high[i] - self._mean[i], self._mean[i] - self._low[i])
+        return Reference(*(float(v) for v in (self._root[i], self._slope[i], self._variance[i], bound)))
+
+    def _nearest(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.is_location:
+            return np.zeros(eta.shape, np.intp), np.isfinite(eta)
+        known = (eta >= self._nodes[0] - STEP) & (eta <= self._nodes[-1] + STEP)
+        return np.searchsorted(self._edges, np.where(known, eta, 0.0)), known
+
+
+def in_support(family: Any, y: np.ndarray) -> np.ndarray:
+    """Return which outcomes (n,) a family can have."""
+    known: np.ndarray = np.isfinite(y)
+    if family.support == "binary":
+        return (y == 0.0) | (y == 1.0)
+    if family.support == "counts":
+        return known & (y >= 0.0) & (y == np.floor(y))
+    return known & (y > 0.0) if family.support == "positive" else known
+
+
+def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return outcomes and weights of a sum or quadrature over the support, around the mean at η."""
+    if family.support == "binary":
+        return np.array([0.0, 1.0]), np.ones(2)
+    if family.support == "counts":
+        return np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
+    mean = float(family.mean(np.array([eta]))[0])
+    if family.support == "positive":
+        t = np.linspace(-60.0, 8.0, 40_001)
+        return mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
+    t = np.linspace(-25.0, 25.0, 40_001)
+    return mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
+
+
+def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
+    base = family.log_base(y) if hasattr(family, "log_base") else 0.0
+    with np.errstate(all="ignore"):
+        density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
+    return np.where(np.isfinite(density), density, 0.0)
+
+
+def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return nodes in parts, each with outcomes and their weights, (m,) or one row for each node."""
+    parts = []
+    if family.support in ("real", "positive"):
+        for eta in nodes:
+            y, weight = _outcomes(family, float(eta))
+            parts.append((np.array([eta]), y, weight))
+        return parts
+    y, weight = _outcomes(family, 0.0)
+    first = 0
+    while first < len(nodes):
+        some = nodes[first : first + 64]
+        ends = _probabilities(family, some[[0, -1]], y, weight)
+        kept = np.flatnonzero((ends > NEGLIGIBLE * ends.max(axis=1, keepdims=True)).any(axis=0))
+        inside = slice(kept[0], kept[-1] + 1)
+        some = some[: max(1, MOST_AT_ONCE // len(y[inside]))]
+        parts.append((some, y[inside], weight[inside]))
+        first += len(some)
+    return parts
+
+
+def _moments(
+    family: Any, part: tuple[np.ndarray, np.ndarray, np.ndarray], clip: float
+) -> tuple[np.ndarray, ...]:
+    """Return a, E h, κ, b, Var h, and the least and largest h of outcomes, at the nodes of a part (k,)."""
+    eta, y, weight = part
+    p = _probabilities(family, eta, y, weight)
+    p = p / p.sum(axis=1, keepdims=True)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.asarray((p * np.where(p > 0.0, values, 0.0)).sum(axis=1))
+
+    with np.errstate(all="ignore"):
+        at = eta[:, None]
+        score = np.asarray(family.score(at, y))
+        ends = np.asarray(family.score(at + DIFFERENCE, y)), np.asarray(family.score(at - DIFFERENCE, y))
+        change = (ends[0] - ends[1]) / (2.0 * DIFFERENCE)
+        root = np.sqrt(mean(score**2))
+        h = np.clip(score / root[:, None], -clip, clip)
+    level = mean(h)
+    reached = np.where(p > 0.0, h, level[:, None])
+    # Outcomes that are left out may reach the bound.
+    beyond = y[0] > 0.0 and family.support == "counts"
+    low = np.minimum(reached.min(axis=1), -clip if beyond else np.inf)
+    high = np.full(len(eta), clip) if family.support == "counts" else reached.max(axis=1)
+    moments = root, level, mean(h * score), mean(h * (score**2 + change)), mean(h**2) - level**2, low, high
+    return tuple(np.asarray(moment) for moment in moments)
+
+
+def _nodes(family: Any) -> np.ndarray:
+    """Return nodes of η, from the smallest to the largest at which the outcomes are known."""
+    coarse = np.linspace(*ENDS, 241)
+    usable, root = np.zeros(len(coarse), bool), np.zeros(len(coarse))
+    for i, eta in enumerate(coarse):
+        y, weight = _outcomes(family, float(eta))
+        with np.errstate(all="ignore"):
+            mean = float(family.mean(np.array([eta]))[0])
+            p = _probabilities(family, np.array([eta]), y, weight)[0]
+            score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), y)), 0.0)
+        root[i] = np.sqrt((p * score**2).sum())
+        close = abs(p.sum() - 1.0) < CLOSE and abs((p * score).sum()) < CLOSE * max(1.0, root[i])
+        usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
+    middle = len(coarse) // 2
+    check(family)
+    if not usable[middle]:
+        raise DpmcError(f"{_name(family)}: no information on eta = 0")
+    low = middle - int(np.argmin(np.append(usable[middle::-1], False))) + 1
+    high = middle + int(np.argmin(np.append(usable[middle:], False))) - 1
+    eta, density = coarse[low : high + 1], np.maximum(1.0 / STEP, root[low : high + 1] / STEP_IN_SDS)
+    total = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(eta))])
+    return np.interp(np.linspace(0.0, total[-1], int(total[-1]) + 2), total, eta)
+
+
+def check(family: Any) -> None:
+    """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
+    eta = np.zeros(1)
+    y, weight = _outcomes(family, 0.0)
+    p = _probabilities(family, eta, y, weight)[0]
+    who = _name(family)
+    if not abs(p.sum() - 1.0) < CLOSE:
+        raise DpmcError(
+            f"{who}: log_density: integrates to {p.sum():.6g} over its support ({family.support}) at eta = 0, "
+            "must be 1, with log_base if there is one"
+        )
+    kept = p > 1e-9
+    with np.errstate(all="ignore"):
+        up, down = (np.asarray(family.log_density(eta + step, y[kept])) for step in (1e-4, -1e-4))
+        slope, score = (up - down) / 2e-4, np.asarray(family.score(eta, y[kept]))
+    if not np.allclose(slope, score, rtol=1e-3, atol=1e-4):
+        worst = int(np.argmax(np.abs(slope - score)))
+        raise DpmcError(
+            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {y[kept][worst]:g} must be the derivative of "
+            f"log_density in eta, {slope[worst]:.6g}"
+        )
+
+
+def _name(family: Any) -> str:
+    return f"family {type(family).__name__}"

@@ -1,0 +1,215 @@
+"""Questions: what one noisy answer asks of every row, and the proof of its sensitivity.
+
+A question turns each row into a few numbers, in units of the standard deviation of their noise. Replacing a
+row moves the sum of all rows by at most `sensitivity` in Euclidean norm, so that the sum with standard normal
+noise is a Gaussian query of noise multiplier 1/`sensitivity`. Rows are clamped whatever is in them: no bound
+rests on what a model says. A row whose numbers are not finite counts as 0.
+
+**Scores.** Row i adds s_i of length S_i ≤ B along a unit vector ±e_i, M_i = m_i e_i e_iᵀ with 0 ≤ m_i ≤ H, and
+q_i = S_i². With noise sds σ_s, σ_h (off the diagonal σ_h/√2, so that M's is isotropic in Frobenius norm) and
+σ_q, two rows differ, in units of noise and squared, by
+
+    F = (S₁² + S₂² + 2γS₁S₂)/σ_s² + (S₁² − S₂²)²/σ_q² + (m₁² + m₂² − 2m₁m₂γ²)/σ_h², γ = |cos(e₁, e₂)|.
+
+*Lemma.* If σ_q ≥ √2 B σ_s and H²/σ_h² ≤ 1.7 B²/σ_s² then F ≤ 4B²/σ_s² + H²/σ_h². *Proof.* In units of B and
+σ_s. The first two terms grow with the larger S; where it is 1 and the other t they are 2 − t² + t⁴ + 2γt at
+most, so at most 2 + 2γ. The third is convex in each m, so largest at a corner: g max(1, 2 − 2γ²), g =
+H²/σ_h². If γ² ≥ ½ it is g at most, and 2 + 2γ ≤ 4. Else 2 + 2γ + g(2 − 2γ²) ≤ 4 + g if and only if g ≤ 2(1 −
+γ)/(1 − 2γ²), whose minimum over γ is 1.707. ∎ So q is free, and M costs H in place of √2 H.
+
+The residual spread χ_i = min(h_i², c²) of a location family is free, too, with σ_χ = √2 c² σ_s/B: let x ≥ y be
+the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1 (to which s_i is clamped), |p₁ − p₂| ≤ 1 − y, and x + y + 2γ√(xy) + ½(x − y)² + ½(p₁ − p₂)²
+grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dpmc.models.score_tables import ScoreTable
+
+MARGIN = 1.0 - 2.0**-30  #: of bounds, so that rounding errors do not exceed them
+#: Largest share f of the budget that goes to M: H²/σ_h² ≤ 1.7 B²/σ_s² is 4 f/(1 − f) ≤ 1.7.
+LARGEST_SHARE = 0.298
+FARTHEST = 3.0  #: bound of the logarithm of a row's length
+
+
+class Question(Protocol):
+    """What one noisy answer asks."""
+
+    @property
+    def size(self) -> int:
+        """Return the number N of numbers of the answer."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Return the largest change of the sum if one row is replaced, in units of its noise."""
+
+    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        """Return each row's numbers (n, N), in units of their noise."""
+
+    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,), which may be computed in another way."""
+
+
+@dataclass(frozen=True, eq=False)
+class SumQuestion:
+    """Σ clip(t(x_j) − centre), t the model's summaries, clipped to Euclidean norm `clip`."""
+
+    centre: np.ndarray  # (k,)
+    clip: float
+    sensitivity: float
+
+    @property
+    def size(self) -> int:
+        return len(self.centre)
+
+    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        from dpmc.evaluators import calls
+
+        deviation = calls.summaries(model, rows) - self.centre
+        norm = np.sqrt((deviation**2).sum(axis=1))
+        usable = np.isfinite(norm)
+        factor = np.where(norm > self.clip, MARGIN * self.clip / np.where(norm > self.clip, norm, 1.0), 1.0)
+        sd = 2.0 * self.clip / self.sensitivity
+        return np.where(usable[:, None], deviation, 0.0) * np.where(usable, factor, 0.0)[:, None] / sd
+
+    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(self.of_rows(model, rows).sum(axis=0))
+
+
+class ScoreAnswer(NamedTuple):
+    """A noisy answer to a `ScoreQuestion`, in the question's own units."""
+
+    scores: np.ndarray  # s (p,)
+    information: np.ndarray  # M (p, p)
+    squares: float  # q
+    spread: float  # χ; 0 for families that are no location families
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreQuestion:
+    """s = Σ wa ψ Tz, M = Σ waκ (Tz)(Tz)ᵀ, q = Σ ‖wa ψ Tz‖², and χ, at one public θ.
+
+    w = min(1, B/(a sup ‖Tz‖), H/(aκ‖Tz‖²)) is a function of the predictors alone, so that ψ stays unbiased.
+    """
+
+    table: ScoreTable
+    theta: np.ndarray  # (p,)
+    whitening: np.ndarray  # T (p, p)
+    bound: float  # B
+    largest_information: float  # H
+    sensitivity: float
+    share: float  # f of the squared sensitivity that is M's
+    asks_spread: bool = False  # χ, of a location family
+
+    def __post_init__(self) -> None:
+        assert 0.0 < self.share <= LARGEST_SHARE  # the lemma's condition
+
+    @property
+    def noise_sd(self) -> float:
+        """Return σ_s."""
+        return 2.0 * self.bound / (self.sensitivity * np.sqrt(1.0 - self.share))
+
+    @property
+    def information_sd(self) -> float:
+        """Return σ_h."""
+        return self.largest_information / (self.sensitivity * np.sqrt(self.share))
+
+    @property
+    def squares_sd(self) -> float:
+        """Return σ_q."""
+        return np.sqrt(2.0) * self.bound * self.noise_sd
+
+    @property
+    def spread_sd(self) -> float:
+        """Return σ_χ."""
+        return np.sqrt(2.0) * self.table.clip**2 * self.noise_sd / self.bound
+
+    @property
+    def size(self) -> int:
+        p = len(self.theta)
+        return p + p * (p + 1) // 2 + 1 + self.asks_spread
+
+    def _parts(
+        self, model: Any, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return Tz (n, p), f and g (n,) with s_j = f Tz and M_j = g (Tz)(Tz)ᵀ, q (n,) and χ (n,)."""
+        z = model.design(rows)
+        row = self.table.at(z @ self.theta, model.response(rows))
+        tz = z @ self.whitening
+        square = (tz**2).sum(axis=1)
+        length = np.sqrt(square)
+        with np.errstate(all="ignore"):
+            information = row.root * row.slope
+            reach, most = row.root * row.bound * length, information * square
+            weight = np.minimum(1.0, np.minimum(self.bound / reach, self.largest_information / most))
+            chi = np.minimum(row.clipped**2, self.table.clip**2)
+            # The proof for χ has S² ≤ B² χ/c².
+            part = np.sqrt(chi) / self.table.clip if self.asks_spread else 1.0
+            limit = MARGIN * self.bound * part / length
+            f = np.clip(weight * row.root * row.h, -limit, limit)
+            g = np.clip(weight * information, 0.0, MARGIN * self.largest_information / square)
+        usable = row.known & np.isfinite(f) & np.isfinite(g) & np.isfinite(square) & (length > 0.0)
+        tz = np.where(usable[:, None], tz, 0.0)
+        f, g, square, chi = (np.where(usable, part, 0.0) for part in (f, g, square, chi))
+        return tz, f, g, f**2 * square, chi
+
+    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        tz, f, g, q, chi = self._parts(model, rows)
+        i, j = np.triu_indices(len(self.theta))
+        twice = np.where(i == j, 1.0, np.sqrt(2.0)) / self.information_sd
+        columns = [tz * (f / self.noise_sd)[:, None], tz[:, i] * tz[:, j] * g[:, None] * twice]
+        columns += [(q / self.squares_sd)[:, None], (chi / self.spread_sd)[:, None]]
+        return np.concatenate(columns[: 3 + self.asks_spread], axis=1)
+
+    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        tz, f, g, q, chi = self._parts(model, rows)
+        i, j = np.triu_indices(len(self.theta))
+        information = (tz * g[:, None]).T @ tz
+        twice = np.where(i == j, 1.0, np.sqrt(2.0)) / self.information_sd
+        last = [q.sum() / self.squares_sd, chi.sum() / self.spread_sd][: 1 + self.asks_spread]
+        return np.concatenate([f @ tz / self.noise_sd, information[i, j] * twice, last])
+
+    def answer(self, numbers: np.ndarray) -> ScoreAnswer:
+        """Return noisy numbers (N,) in the question's own units."""
+        p = len(self.theta)
+        i, j = np.triu_indices(p)
+        information = np.empty((p, p))
+        entries = numbers[p : p + len(i)] * np.where(i == j, 1.0, np.sqrt(0.5)) * self.information_sd
+        information[i, j] = information[j, i] = entries
+        q, *chi = numbers[p + len(i) :]
+        spread = float(chi[0] * self.spread_sd) if chi else 0.0
+        return ScoreAnswer(numbers[:p] * self.noise_sd, information, float(q * self.squares_sd), spread)
+
+
+@dataclass(frozen=True, eq=False)
+class LengthQuestion:
+    """Σ clip(ln(a ‖Tz‖/√p), ±3) at one public θ: how far T is from making rows white. Sensitivity 6."""
+
+    table: ScoreTable
+    theta: np.ndarray
+    whitening: np.ndarray
+    sensitivity: float
+    size = 1
+
+    @property
+    def noise_sd(self) -> float:
+        """Return the noise sd of the sum of logarithms."""
+        return 2.0 * FARTHEST / self.sensitivity
+
+    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        z = model.design(rows)
+        tz = z @ self.whitening
+        with np.errstate(all="ignore"):
+            length = np.sqrt((tz**2).sum(axis=1) / len(self.theta)) * self.table.root(z @ self.theta)
+            logs = np.clip(np.log(length), -FARTHEST, FARTHEST)
+        return np.where(np.isnan(logs), 0.0, logs)[:, None] / self.noise_sd
+
+    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(self.of_rows(model, rows).sum(axis=0))
+
+
+Questions = Sequence[Question]
