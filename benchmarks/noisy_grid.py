@@ -52,7 +52,7 @@ class Job(NamedTuple):
 
 
 class Sums:
-    """Noisy sums (sets, k) that were released, in place of the rows: a chain for each data set."""
+    """Noisy sums (sets, k) that were answered, in place of the rows: a chain for each data set."""
 
     temperature = 1.0
 
@@ -69,7 +69,7 @@ class Sums:
 def noisy_sum(
     model: Any, rows: np.ndarray, algorithm: NoisyStatistics, generator: np.random.Generator
 ) -> np.ndarray:
-    """Return the sum (k,) that the mechanism releases."""
+    """Return the sum (k,) that the mechanism returns."""
     noise = LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, model.dimension)), [generator])
     private = PrivateData(evaluators.evaluator_of(model, rows), 1.0, noise, np.zeros((1, 1, 0), np.uint64))
     return private.noisy_sum(np.zeros(model.summary_count), algorithm.clip, algorithm.noise_multiplier)[0]

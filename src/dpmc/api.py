@@ -190,7 +190,7 @@ def budget(
     Returns
     -------
     dict
-        Iterations or ε by accountant, for the accountants that are meant for the algorithm's releases. Of
+        Iterations or ε by accountant, for the accountants that are meant for the algorithm's queries. Of
         `noisy-statistics` at ε: `noise_multiplier`, the noise of its sum over one row's sensitivity, and by
         `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too small.
 
@@ -199,7 +199,7 @@ def budget(
     DpmcError
         Unless exactly one of `epsilon` and `iterations` is given.
     """
-    from dpmc.privacy.runs import RunReleases, with_multiplier
+    from dpmc.privacy.runs import RunQueries, with_multiplier
 
     if (epsilon is None) == (iterations is None):
         raise DpmcError("epsilon, iterations: give one of them")
@@ -217,8 +217,8 @@ def budget(
     if total is not None:
         values = calibrated(algorithm_class(algorithm), values, total, delta_for(delta, n), n, most)
     made = made_algorithm(algorithm, values, d)
-    releases = RunReleases.of(made, n, chains)
-    found = releases.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
+    queries = RunQueries.of(made, n, chains)
+    found = queries.by_accountant(delta_for(delta, n), epsilon=total, iterations=k, rows_per_person=most)
     return found if total is None else with_multiplier(made, found)
 
 

@@ -5,7 +5,7 @@ arithmetic of a chain must not depend on the other chains: it is elementwise or 
 
     study -> data -> budget -> sampling -> evaluation -> figures
 
-The loop (`sampling`) reserves an algorithm's declared releases in a ledger, draws random numbers beforehand
+The loop (`sampling`) reserves an algorithm's declared queries in a ledger, draws random numbers beforehand
 and calls `step`. `step` computes with the model's public formulas and gets everything that depends on the
 rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums from an `Evaluator`
 (`evaluators/generic.py`), and noise from a noise source. Events and accountants are in `privacy/events.py`
@@ -100,7 +100,7 @@ class SoftplusModel(Model, Protocol):
 
 
 class NoisySum(NamedTuple):
-    """A released sum over the rows, and what is public about it."""
+    """A noisy sum over the rows, and what is public about it."""
 
     total: Array  # (chains, k)
     n: int  # number of rows
@@ -226,8 +226,8 @@ class Needs:
     halton: bool = False  # uniforms are points of a scrambled Halton sequence
 
 
-class Releases(NamedTuple):
-    """The `Release` events that an algorithm declares, by how often they happen."""
+class Queries(NamedTuple):
+    """The `Query` events that an algorithm declares, by how often they happen."""
 
     run: tuple[Any, ...] = ()  # once in a run, whose chains share the answer
     chain: tuple[Any, ...] = ()  # once in each chain, before its first iteration
@@ -291,13 +291,13 @@ class Algorithm(ABC):
         """Return what one iteration consumes in d dimensions."""
 
     @abstractmethod
-    def releases(self, n: int) -> Releases:
-        """Return what is released on n rows, in a run, before a chain, and in an iteration."""
+    def queries(self, n: int) -> Queries:
+        """Return what is asked about n rows, in a run, before a chain, and in an iteration."""
 
     def prepare(self, theta: Array, model: Model, private: PrivateData, generators: Generators) -> Array:
         """Return what chains carry into their first iteration, (chains, e); by default nothing, (chains, 0).
 
-        `theta` are the start points (chains, d). Releases that are not of an iteration are made here.
+        `theta` are the start points (chains, d). Queries that are not of an iteration are made here.
         `generators` are for random numbers other than privacy noise.
         """
         return np.zeros((len(theta), 0))

@@ -110,7 +110,7 @@ def command(text: str, method: str = "dp-penalty", name: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize(("old", "new", "words"), WRONG)
-def test_a_wrong_result_is_refused_before_any_release(
+def test_a_wrong_result_is_refused_before_any_query(
     own: Path, refused: Any, reserved: list[Any], old: str, new: str, words: str
 ) -> None:
     assert old in MODEL

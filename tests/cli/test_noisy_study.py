@@ -60,7 +60,7 @@ def test_each_epsilon_has_its_own_noise_and_chains_have_metrics(study: tuple[str
     assert len(rates) == 2 and all(0.1 < rate < 1.0 for rate in rates)
 
 
-def test_budgets_of_one_release_allow_any_number_of_iterations(
+def test_budgets_of_one_query_allow_any_number_of_iterations(
     study: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     budget = ("budget", *study, "--method")

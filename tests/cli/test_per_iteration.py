@@ -13,7 +13,7 @@ from dpmc.data.chain_files import read_chain
 from dpmc.data.problem import read_problem
 from dpmc.metrics import traces
 from dpmc.privacy import accountants
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianQuery
 from dpmc.sampling import speed
 from dpmc.sampling.cell import Cell
 
@@ -75,7 +75,7 @@ def test_the_noise_is_that_of_one_iteration_and_the_ledger_has_the_total(folder)
     ledger = json.loads(chain.attrs["ledger"])
     (event,) = ledger["performed"]
     assert event["noise_multiplier"] == pytest.approx(multiplier) and event["count"] == 1200
-    total = accountants.get("tight").epsilon([GaussianRelease("x", multiplier, 1200)], 1e-5)
+    total = accountants.get("tight").epsilon([GaussianQuery("x", multiplier, 1200)], 1e-5)
     assert ledger["budget"] is None and ledger["delta"] == 1e-5
     assert ledger["epsilon_spent"] == pytest.approx(total) and total > 1.0
 
@@ -124,7 +124,7 @@ def test_traces_are_the_metrics_of_the_draws_so_far(folder, table, method):
         assert spent == [np.inf] * 3
     else:
         multiplier = np.sqrt(2.0 * np.log(1.25 / 1e-5)) / 0.5
-        event = GaussianRelease("x", multiplier, 501)
+        event = GaussianQuery("x", multiplier, 501)
         assert spent[1] == pytest.approx(accountants.get("tight").epsilon([event], 1e-5))
         assert spent[0] < spent[1] < spent[2]
     assert {row["seed"] for row in rows if row["metric"] == "epsilon_total"} == {""}

@@ -11,7 +11,7 @@ import xarray
 
 from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.events import GaussianRelease, Release
+from dpmc.privacy.events import GaussianQuery, Query
 from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 
@@ -42,8 +42,8 @@ def entry(ledger: Path, **about: Any) -> dict[str, Any]:
 def run_ledger(multiplier: float = 100.0) -> ReleaseLedger:
     """Return a ledger of `ITERATIONS` iterations of all chains, and one that is forfeited."""
 
-    def events(iterations: int) -> tuple[Release, ...]:
-        return (GaussianRelease("log-ratio", multiplier, CHAINS * iterations),)
+    def events(iterations: int) -> tuple[Query, ...]:
+        return (GaussianQuery("log-ratio", multiplier, CHAINS * iterations),)
 
     price = price_of(events(ITERATIONS + 1), 100, DIMENSION, 0, 0.5, 1e-6)
     ledger = ReleaseLedger(Budget(0.5, math.nextafter(1e-6 - price.delta, 0.0)), accountants.get("tight"))

@@ -21,7 +21,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.version import __version__
 from dpmc.data import chain_files
 from dpmc.privacy import accountants, data_ledger
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.releases import files as release_files
@@ -148,7 +148,7 @@ def low_digit(*path: Any, towards: float = 0.0) -> Doctor:
 def of_sum(numbers: int, centre: int, **facts: Any) -> Doctor:
     """Make it a release of `noisy-statistics`, whose ledger is right for a sum of so many numbers."""
     values = {"clip": 1.0, "centre": [0.5] * centre, "noise_multiplier": 100.0}
-    events = (GaussianRelease("sum", 100.0, sensitivity=2.0),)
+    events = (GaussianQuery("sum", 100.0, sensitivity=2.0),)
 
     def doctor(tree: xarray.DataTree) -> None:
         price = price_of(events, 100, 3, numbers, 0.5, 1e-6)
@@ -201,7 +201,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "hyperparameter of 90 digits": (setting(clip=int("7" * 90)), "'clip': a number of more than 60 digits"),
     "hyperparameter as text of 4,000 digits": (setting(clip="1." + "0" * 4000), "at most 40 characters"),
     "proposal of another dimension": (setting(proposal_sd=[0.1] * 5), "has 5 values, the model has 3"),
-    "noise that is not the ledger's": (setting(tau=1e-9), "releases 'log-ratio' are not those of dp-penalty"),
+    "noise that is not the ledger's": (setting(tau=1e-9), "queries 'log-ratio' are not those of dp-penalty"),
     "noise too small for the budget": (noisier, "budget exceeded"),
     "batch that takes gigabytes to account for": (
         fact(method="dp-barker", accountant="rdp", hyperparameters={"batch_size": 10**9, "proposal_sd": 1}),
@@ -211,16 +211,16 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "method rwmh": (fact(method="rwmh"), "hyperparameters: tau: unknown"),
     "method rwmh, with its hyperparameters": (
         fact(method="rwmh", hyperparameters={"clip": 1.0, "proposal_sd": 0.1}),
-        "method: rwmh: release 'log-ratio': has no noise",
+        "method: rwmh: query 'log-ratio': has no noise",
     ),
-    "method of other releases": (fact(method="dp-barker"), "hyperparameters: clip: unknown"),
+    "method of other queries": (fact(method="dp-barker"), "hyperparameters: clip: unknown"),
     "label that fits no algorithm": (
         both(fact(method="mine"), setting(zz=1.0)),
         "method: 'mine': no algorithm has these hyperparameters",
     ),
-    "label whose releases fit no algorithm": (
+    "label whose queries fit no algorithm": (
         both(fact(method="mine"), setting(tau=9.0)),
-        "method: mine: its hyperparameters have not the ledger's releases",
+        "method: mine: its hyperparameters have not the ledger's queries",
     ),
     "model with a text": (both(attribute(model="mean 3"), fact(model_id="mean 3")), "attribute model"),
     "accountant with a text": (fact(accountant="row 7"), "attribute accountant"),
@@ -344,7 +344,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "price of more iterations": (in_price(numbers=10**8), "prices: "),
     "a delta beside the budget": (in_ledger(lambda own: own.update(delta=3.25e-7)), "['delta']: not allowed"),
     "rows of a person": (in_ledger(lambda own: own.update(rows_per_person=1)), "['rows_per_person']"),
-    "foreseen releases": (
+    "foreseen queries": (
         in_ledger(lambda own: own.update(foreseen=own["reserved"] * 2)),
         "counts: do not fit",
     ),
@@ -352,8 +352,8 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         in_ledger(lambda own: own["budget"].update(delta=9.9999951e-7)),
         "delta: budget and price are not the 1e-06",
     ),
-    "releases none": (in_ledger(lambda own: own.update(reserved=None)), "missing or malformed key"),
-    "releases nested": (in_ledger(lambda own: own.update(reserved=[[[]]])), "must be an object with a type"),
+    "queries none": (in_ledger(lambda own: own.update(reserved=None)), "missing or malformed key"),
+    "queries nested": (in_ledger(lambda own: own.update(reserved=[[[]]])), "must be an object with a type"),
     "budget a list": (in_ledger(lambda own: own.update(budget=[1, 2])), "budget: must be"),
     "budget a text": (in_ledger(lambda own: own["budget"].update(epsilon="1")), "epsilon = '1'"),
     "accountant none": (in_ledger(lambda own: own.update(accountant=None)), "missing or malformed key"),

@@ -106,7 +106,7 @@ def test_batch_variance_is_at_most_one_and_changes_as_declared(
     assert np.isfinite([before, after]).all()
     for one in (sd, other_sd):
         assert 2.0 - clip_factor**2 - ROUNDING <= one**2 <= 2.0 + ROUNDING
-    # what the accountant of a BarkerRelease goes by
+    # what the accountant of a BarkerQuery goes by
     assert abs(after - before) <= 2.0 * clip_factor / np.sqrt(b) + ROUNDING
     assert abs(sd**2 - other_sd**2) <= 4.0 * clip_factor**2 / b + ROUNDING
     if place not in batch_of(len(rows), words):

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data import chain_files
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.events import NonPrivateQuery
 from dpmc.sampling import loop
 from dpmc.sampling.loop import Cell, sample
 from dpmc.sampling.run import stream_names
@@ -128,8 +128,8 @@ def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Pat
 
 
 def budgeted(method: str) -> str:
-    each = cell(method).algorithm.releases(60).each
-    exact = any(isinstance(event, NonPrivateRelease) for event in each)
+    each = cell(method).algorithm.queries(60).each
+    exact = any(isinstance(event, NonPrivateQuery) for event in each)
     return "inf" if exact or method == SLOW_TO_ACCOUNT_FOR else "1000000"
 
 
@@ -178,7 +178,7 @@ def test_seeds_beyond_the_start_points_are_refused() -> None:
 @each_method
 def test_the_ledger_holds_exactly_what_was_declared(method: str) -> None:
     chosen: Cell = cell(method, iterations=17, chains=2)
-    declared = chosen.algorithm.releases(60)
+    declared = chosen.algorithm.queries(60)
     performed = json.loads(sample(chosen, [0])[0].attrs["ledger"])["performed"]
     found = {(e["name"], e.get("noise_multiplier")): e["count"] for e in performed}
     wanted: dict[Any, int] = {}

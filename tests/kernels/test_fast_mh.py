@@ -1,4 +1,4 @@
-"""TunaMH and DP-Fast MH: exact accept bits, declared releases, random numbers, noise set by an epsilon.
+"""TunaMH and DP-Fast MH: exact accept bits, declared queries, random numbers, noise set by an epsilon.
 
 Acceptance probabilities of the paper's text, computed exactly on three rows (`kernels.fast_mh`), are in
 detailed balance or not; the kernels accept as often as they say. Random tests are seeded; each fails a right
@@ -23,9 +23,9 @@ from dpmc.metrics.cell import cell_metrics
 from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
 from dpmc.privacy import noise as noises
-from dpmc.privacy.events import BarkerRelease, FastMetropolisRelease, GaussianRelease, NonPrivateRelease
+from dpmc.privacy.events import BarkerQuery, FastMetropolisQuery, GaussianQuery, NonPrivateQuery
 from dpmc.privacy.fast_rule import multiplier
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.sampling import loop
 from kernels import ladder
 from kernels.cells import cell, problem
@@ -132,7 +132,7 @@ def test_exact_draws_stay_exact(name: str) -> None:
     assert ladder.invariance(kernel, chains=2000, iterations=30) > P_VALUE
 
 
-# --- releases ------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------
 
 VALID = {**CORRECTED, "clip": 1.0, "delta": 0.3}
 #: Corrected kernels whose calibration is valid (n = 60), each with the kinds of tests it makes.
@@ -150,15 +150,15 @@ DECLARING = {
 }
 
 
-def bit_release_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str]:
+def bit_query_faults(kernel: Kernel, chains: int = 40, m: int = 4) -> list[str]:
     """Return the differences between a corrected kernel's tests and its declared event; empty if none.
 
     From outside: the noise asked for must be the declared multiplier times the public sensitivity, and
     absent only where that is within the declared ε; all of it a function of θ, θ' and public numbers.
     """
     algorithm = kernel.algorithm
-    once, (event,) = RunReleases.of(algorithm, MANY.n)
-    assert once == () and isinstance(event, FastMetropolisRelease)
+    once, (event,) = RunQueries.of(algorithm, MANY.n)
+    assert once == () and isinstance(event, FastMetropolisQuery)
     start, given = started(kernel, chains, m)
     source = Spy(noises.LabNoise(given.ratio_normals, given.gradient_normals))
     private = ladder.private_data(kernel, given, source=source)
@@ -205,7 +205,7 @@ def verdicts(kernel: Kernel, setting: Setting = MANY) -> Any:
 @pytest.mark.parametrize("name", DECLARING)
 def test_declared_events_are_those_performed(name: str) -> None:
     kernel = DECLARING[name]
-    assert bit_release_faults(kernel) == []
+    assert bit_query_faults(kernel) == []
     if name != "all rows, always":
         tests = verdicts(kernel)
         assert tests.noise_drawn.mean() == pytest.approx(float("with noise" in name), abs=0.2)
@@ -311,7 +311,7 @@ def test_dp_penalty_is_set_to_an_epsilon_per_iteration() -> None:
         found = DPPenalty.calibrate(values, 0.05, 1e-5, 50_000)
         assert set(found) == {"clip", "tau"}
         assert found["tau"] * np.sqrt(50_000) == pytest.approx(wanted, abs=0.006)
-    event = DPPenalty(tau=found["tau"], clip=1.0, proposal_sd=np.ones(1)).releases(50_000).each
+    event = DPPenalty(tau=found["tau"], clip=1.0, proposal_sd=np.ones(1)).queries(50_000).each
     delta = accountants.get("tight").delta(event, 0.05)
     assert delta == pytest.approx(1e-5, rel=1e-9)
     assert multiplier(0.05, 1e-5) == pytest.approx(96.90, abs=0.006)
@@ -320,7 +320,7 @@ def test_dp_penalty_is_set_to_an_epsilon_per_iteration() -> None:
 def test_dp_barker_is_set_to_an_epsilon_per_iteration() -> None:
     size = DPBarker.calibrate({"clip_factor": 0.9}, 0.01, 1e-5, 50_000)["batch_size"]
     barker_pld = accountants.get("barker-pld")
-    deltas = [barker_pld.delta((BarkerRelease("test", b, 50_000),), 0.01) for b in (size, size + 1)]
+    deltas = [barker_pld.delta((BarkerQuery("test", b, 50_000),), 0.01) for b in (size, size + 1)]
     assert deltas[0] <= 1e-5 < deltas[1]
     assert DPBarker.calibrate({"batch_size": 300}, 0.01, 1e-5, 50_000) == {"batch_size": 300}
     assert DPBarker.calibrate({"batch_size": size + 1}, 0.01, 1e-5, 50_000)["batch_size"] == size
@@ -336,7 +336,7 @@ def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept
     n, fixed = 1000, {"epsilon": epsilon, "delta": 1e-5, "proposal_sd": np.ones(1)}
     private = (
         lambda: DPPenalty.calibrate({"calibration": "classical"}, epsilon, 1e-5, n),
-        lambda: DPFastMHFull(variant="corrected", clip=1.0, **fixed).releases(n),
+        lambda: DPFastMHFull(variant="corrected", clip=1.0, **fixed).queries(n),
     )
     for ask in private:
         if kept:
@@ -345,7 +345,7 @@ def test_classical_noise_is_refused_where_it_is_not_private(epsilon: float, kept
             with pytest.raises(DpmcError, match=r"classical noise multiplier .* exact delta"):
                 ask()
     tau = DPPenalty.calibrate({"calibration": "exact"}, epsilon, 1e-5, n)["tau"]
-    release = GaussianRelease("ratio", tau * np.sqrt(n))
-    assert accountants.get("tight").delta([release], epsilon) <= 1e-5
+    query = GaussianQuery("ratio", tau * np.sqrt(n))
+    assert accountants.get("tight").delta([query], epsilon) <= 1e-5
     # what is published promises nothing
-    assert isinstance(DPFastMHFull(**fixed).releases(n).each[0], NonPrivateRelease)
+    assert isinstance(DPFastMHFull(**fixed).queries(n).each[0], NonPrivateQuery)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernels import ladder, releases, test_fast_mh, test_sgld
+from kernels import ladder, queries, test_fast_mh, test_sgld
 from kernels.ladder import BATCHES, FAULT_P, JITTERED, JOINT, KERNELS, Fault, sown
 from kernels.problems import SMALL, WEAK
 
@@ -27,16 +27,16 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "joint": lambda kernel: ladder.joint_test(replace(kernel, setting=SMALL), 3000, 12) < FAULT_P,
     "undoing": lambda kernel: ladder.return_error(kernel) > 1e4 * ladder.RETURN_ERROR,
     "volume": lambda kernel: ladder.volume_error(kernel) > 1e3 * ladder.VOLUME_ERROR,
-    "release": lambda kernel: bool(releases.release_faults(kernel)),
+    "query": lambda kernel: bool(queries.query_faults(kernel)),
     # Is some noise multiplier smaller than declared?
     "attained": lambda kernel: (
-        min(one / declared for one, declared in releases.attained_multipliers(kernel).values()) < 0.999
+        min(one / declared for one, declared in queries.attained_multipliers(kernel).values()) < 0.999
     ),
     "pace": lambda kernel: ladder.pace_error(kernel) > 1e-6,
     "step": lambda kernel: test_sgld.step_error(kernel) > 1e-6,
     "step_attained": lambda kernel: test_sgld.attained(kernel) < 0.999,
     "frequency": lambda case: case.frequency_p(10_000) < FAULT_P,
-    "bit_release": lambda kernel: bool(test_fast_mh.bit_release_faults(kernel)),
+    "bit_query": lambda kernel: bool(test_fast_mh.bit_query_faults(kernel)),
 }
 
 WALKS, RWMH, HMC = "algorithms.walks", "algorithms.acceptance", "algorithms.leapfrog"
@@ -135,42 +135,42 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
         "tempered twice": ("dp-penalty", "_temperature", "_temperature**2", "balance invariance"),
     },
     (MECHANISMS, "penalty_log_ratio", "self._noise.corrected(total, unit, sd)"): {
-        "release without noise": ("dp-penalty", ALL, "unit * total", "release attained"),
+        "query without noise": ("dp-penalty", ALL, "unit * total", "query attained"),
     },
     (MECHANISMS, "penalty_log_ratio", "self._temperature * 2.0 * tau * np.sqrt(self.n) * bound"): {
-        "ratio noise of half the sensitivity": ("dp-penalty", "2.0", "1.0", "release attained"),
-        "ratio noise without root n": (GUIDED, "np.sqrt(self.n)", "1.0", "release"),
-        "ratio noise not tempered": ("dp-penalty", "self._temperature * ", "", "release"),
-        "noise scaled by the 1-norm only": ("dp-penalty", "bound", f"clip * {COORDINATES}", "release"),
+        "ratio noise of half the sensitivity": ("dp-penalty", "2.0", "1.0", "query attained"),
+        "ratio noise without root n": (GUIDED, "np.sqrt(self.n)", "1.0", "query"),
+        "ratio noise not tempered": ("dp-penalty", "self._temperature * ", "", "query"),
+        "noise scaled by the 1-norm only": ("dp-penalty", "bound", f"clip * {COORDINATES}", "query"),
     },
     (MECHANISMS, "gradient", "self._temperature * 2.0 * tau * np.sqrt(self.n) * clip"): {
-        "gradient noise of half the sensitivity": ("dp-hmc", "2.0", "1.0", "release attained"),
-        "gradient noise not tempered": ("dp-hmc", "self._temperature * ", "", "release"),
+        "gradient noise of half the sensitivity": ("dp-hmc", "2.0", "1.0", "query attained"),
+        "gradient noise not tempered": ("dp-hmc", "self._temperature * ", "", "query"),
     },
     (MECHANISMS, "gradient", "self._noise.vectors(total, unit, sd, stage)"): {
         "gradient without noise": ("dp-hmc", ALL, "unit * total", "attained"),
     },
     (MECHANISMS, "distance", "np.sqrt(((theta - proposal) ** 2).sum(axis=1))"): {
-        "clipped by the 1-norm": ("dp-penalty", ALL, "np.abs(theta - proposal).sum(axis=1)", "release"),
-        "clipped by |sum of differences|": ("dp-penalty", ALL, COORDINATES, "release"),
+        "clipped by the 1-norm": ("dp-penalty", ALL, "np.abs(theta - proposal).sum(axis=1)", "query"),
+        "clipped by |sum of differences|": ("dp-penalty", ALL, COORDINATES, "query"),
     },
     ("algorithms.dp_penalty", "log_ratio", ASKED): {
-        "undeclared release": ("dp-penalty", ALL, ASKED_TWICE, "release")
+        "undeclared query": ("dp-penalty", ALL, ASKED_TWICE, "query")
     },
     (DP_HMC, "gradient", "private.gradient(theta, self.clip_g, self.tau_g, stage)"): {
-        "one noise vector for all gradients": ("dp-hmc", "stage", "0", "release"),
+        "one noise vector for all gradients": ("dp-hmc", "stage", "0", "query"),
     },
-    (DP_HMC, "releases", "self.steps + 1 - self.reuse_gradients"): {
-        "one gradient declared too few": ("dp-hmc", " + 1", "", "release"),
+    (DP_HMC, "queries", "self.steps + 1 - self.reuse_gradients"): {
+        "one gradient declared too few": ("dp-hmc", " + 1", "", "query"),
     },
     # Batches and their variance.
     (SUMS, "draw_batches", "if taken[pick]: pick = last"): {
         "batch with replacement": (BATCH_GUIDED, "taken[pick]", "False", "attained"),
     },
     (MECHANISMS, "begin", "self._all_words[i]"): {
-        "same batch in all iterations": (MINI, "[i]", "[0]", "invariance release"),
-        "same batch in all of Barker's iterations": ("dp-barker", "[i]", "[0]", "invariance release"),
-        "the first batch again and again": ("dp-sgld", "[i]", "[0]", "step release"),
+        "same batch in all iterations": (MINI, "[i]", "[0]", "invariance query"),
+        "same batch in all of Barker's iterations": ("dp-barker", "[i]", "[0]", "invariance query"),
+        "the first batch again and again": ("dp-sgld", "[i]", "[0]", "step query"),
     },
     (MECHANISMS, "batch_penalty_log_ratio", "scale * total - 0.5 * scale * scale * squares"): {
         "batch sum not tempered": (MINI, "scale * t", f"self.n / {SIZE} * t", "batch_balance"),
@@ -182,43 +182,43 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
         "batch variance not scaled": (MINI, "scale * scale", f"self.n / {SIZE}", "batch_balance"),
     },
     (MECHANISMS, "batch_penalty_log_ratio", "self._temperature * self.n / size"): {
-        "nothing about the batch tempered": (MINI, "self._temperature * ", "", "release"),
-        "batch sum not scaled up to all rows": (MINI, " * self.n / size", "", "release batch_balance"),
+        "nothing about the batch tempered": (MINI, "self._temperature * ", "", "query"),
+        "batch sum not scaled up to all rows": (MINI, " * self.n / size", "", "query batch_balance"),
     },
     (
         MECHANISMS,
         "batch_penalty_log_ratio",
         "2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach",
     ): {
-        "no variance's part": (BATCH_GUIDED, "(1.0 -", "0.0 * (1.0 -", "release attained"),
-        "half the variance's part": (BATCH_GUIDED, "(1.0 -", "0.5 * (1.0 -", "release attained"),
-        "root of the variance's part": (BATCH_GUIDED, "reach * reach", "reach", "release"),
-        "batch noise of half the sensitivity": (BATCH_GUIDED, "2.0 * ", "", "release attained"),
+        "no variance's part": (BATCH_GUIDED, "(1.0 -", "0.0 * (1.0 -", "query attained"),
+        "half the variance's part": (BATCH_GUIDED, "(1.0 -", "0.5 * (1.0 -", "query attained"),
+        "root of the variance's part": (BATCH_GUIDED, "reach * reach", "reach", "query"),
+        "batch noise of half the sensitivity": (BATCH_GUIDED, "2.0 * ", "", "query attained"),
     },
     (MECHANISMS, "batch_penalty_log_ratio", "self._noise.corrected(estimate, A, multiplier * B)"): {
-        "multiplier squared": (BATCH_GUIDED, "multiplier", "multiplier**2", "release attained"),
-        "batch release without noise": (BATCH_GUIDED, ALL, "estimate", "release attained"),
+        "multiplier squared": (BATCH_GUIDED, "multiplier", "multiplier**2", "query attained"),
+        "batch query without noise": (BATCH_GUIDED, ALL, "estimate", "query attained"),
     },
-    (MINIBATCH, "releases", "np.sqrt(self.tau)"): {
-        "squared multiplier declared": (MINI, ALL, "self.tau**0.25", "release attained"),
+    (MINIBATCH, "queries", "np.sqrt(self.tau)"): {
+        "squared multiplier declared": (MINI, ALL, "self.tau**0.25", "query attained"),
     },
-    (MINIBATCH, "releases", "self.batch_size"): {
-        "half the batch declared": (MINI, "size", "size // 2", "release"),
+    (MINIBATCH, "queries", "self.batch_size"): {
+        "half the batch declared": (MINI, "size", "size // 2", "query"),
     },
     # Barker's test.
     (MECHANISMS, "barker_log_ratio", "scale * scale * squares"): {
-        "Barker's variance of the sum": ("dp-barker", "squares", OF_SUM, "batch_balance release"),
-        "Barker's divisor b - 1": ("dp-barker", "squares", UNBIASED, "release"),
+        "Barker's variance of the sum": ("dp-barker", "squares", OF_SUM, "batch_balance query"),
+        "Barker's divisor b - 1": ("dp-barker", "squares", UNBIASED, "query"),
     },
     (MECHANISMS, "barker_log_ratio", "clip_factor / (scale * np.sqrt(size))"): {
-        "clip factor forgotten": ("dp-barker", "clip_factor", "1.0", "release"),
-        "Barker's rows bounded by b/(nT)": ("dp-barker", ALL, "clip_factor / scale", "release"),
-        "Barker's bound not tempered": ("dp-barker", "scale", "self.n / size", "release"),
+        "clip factor forgotten": ("dp-barker", "clip_factor", "1.0", "query"),
+        "Barker's rows bounded by b/(nT)": ("dp-barker", ALL, "clip_factor / scale", "query"),
+        "Barker's bound not tempered": ("dp-barker", "scale", "self.n / size", "query"),
     },
     (MECHANISMS, "barker_log_ratio", "self._noise.centred(scale * total, A, np.sqrt(2.0 - variance))"): {
-        "noise filled up from 2": ("dp-barker", "- variance", "+ 0.0 * variance", "batch_balance release"),
-        "noise of variance 2 - s^2 as its sd": ("dp-barker", "np.sqrt", "", "batch_balance release"),
-        "no noise beside the batch's": ("dp-barker", "np.sqrt(2.0 -", "(0.0 *", "batch_balance release"),
+        "noise filled up from 2": ("dp-barker", "- variance", "+ 0.0 * variance", "batch_balance query"),
+        "noise of variance 2 - s^2 as its sd": ("dp-barker", "np.sqrt", "", "batch_balance query"),
+        "no noise beside the batch's": ("dp-barker", "np.sqrt(2.0 -", "(0.0 *", "batch_balance query"),
         "Barker's batch sum not tempered": ("dp-barker", "scale", f"self.n / {SIZE}", "batch_balance"),
     },
     (BARKER, "decide", "log_ratio + barker_correction(draws.uniform[:, 0]) > 0.0"): {
@@ -240,20 +240,20 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
         "the published multiplier": ("dp-sgld", " * DRIFTS[self.drift]", "", "step"),
     },
     (MECHANISMS, "batch_gradient", "multiplier * 2.0 * clip * scale"): {
-        "step's noise half as large": ("dp-sgld", "2.0 * ", "", "step step_attained release"),
-        "step's noise without n/b": ("dp-sgld", " * scale", "", "step step_attained release"),
+        "step's noise half as large": ("dp-sgld", "2.0 * ", "", "step step_attained query"),
+        "step's noise without n/b": ("dp-sgld", " * scale", "", "step step_attained query"),
     },
     (MECHANISMS, "batch_gradient", "self.n / self._words.shape[1]"): {
-        "n/b forgotten": ("dp-sgld", ALL, "1.0", "step release"),
+        "n/b forgotten": ("dp-sgld", ALL, "1.0", "step query"),
     },
     (MECHANISMS, "batch_gradient", "scale * self._temperature * A"): {
         "temperature forgotten": ("dp-sgld", "self._temperature * ", "", "step step_attained"),
     },
     (MECHANISMS, "batch_gradient", "clip / self._temperature"): {
-        "clipped before tempering": ("dp-sgld", " / self._temperature", "", "step release"),
+        "clipped before tempering": ("dp-sgld", " / self._temperature", "", "step query"),
     },
     (NOISE, "vectors", "self._gradient_normals[self._i, :, stage]"): {
-        "the first noise again and again": ("dp-sgnht", "self._i", "0", "step release"),
+        "the first noise again and again": ("dp-sgnht", "self._i", "0", "step query"),
     },
     (SUMS, "batch_gradient_sums", "clip_factor(square, bound)"): {
         "no clipping": ("dp-sgld", ALL, "1.0", "step step_attained"),
@@ -261,11 +261,11 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
     (SUMS, "batch_gradient_sums", "sums[c, i] += factor * gradient[i]"): {
         "the last row alone": ("dp-sgld", "+=", "=", "step")
     },
-    (LANGEVIN, "releases", "SubsampledGaussianRelease(A, multiplier, B, n, sensitivity=C)"): {
-        "too large a multiplier declared": ("dp-sgld", "mul", "2.0 * mul", "step_attained release"),
+    (LANGEVIN, "queries", "SubsampledGaussianQuery(A, multiplier, B, n, sensitivity=C)"): {
+        "too large a multiplier declared": ("dp-sgld", "mul", "2.0 * mul", "step_attained query"),
     },
-    (LANGEVIN, "releases", "2.0 * n * self.clip"): {
-        "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", "release"),
+    (LANGEVIN, "queries", "2.0 * n * self.clip"): {
+        "half the sensitivity declared": ("dp-sgnht", "2.0 * ", "", "query"),
     },
     (LANGEVIN, "gradient", "gradient + model.log_prior_gradient(state.theta)"): {
         "prior's gradient forgotten": ("dp-sgld", ALL, "gradient", "step"),
@@ -330,20 +330,20 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
     },
     # Noise and limits of DP-Fast MH.
     (FAST, "verdict", "2.0 * self.bounded.largest"): {
-        "half the sensitivity on all rows": ("all rows with noise", "2.0 * ", "", "bit_release"),
+        "half the sensitivity on all rows": ("all rows with noise", "2.0 * ", "", "bit_query"),
     },
     (FAST, "batch_noise_sd", "2.0 * np.log(1.0 + reach / rule.batch_mean)"): {
-        "half the sensitivity on a minibatch": ("minibatch with noise", "2.0 * ", "", "bit_release"),
+        "half the sensitivity on a minibatch": ("minibatch with noise", "2.0 * ", "", "bit_query"),
     },
     (FAST, "batch_noise_sd", "batch_epsilon(rule.epsilon, rule.most_rows, share)"): {
-        "no factor 6": ("minibatch with noise", "batch_epsilon(", "6.0 * batch_epsilon(", "bit_release"),
-        "limit of all rows": ("minibatch with noise", ALL, "rule.epsilon", "bit_release"),
+        "no factor 6": ("minibatch with noise", "batch_epsilon(", "6.0 * batch_epsilon(", "bit_query"),
+        "limit of all rows": ("minibatch with noise", ALL, "rule.epsilon", "bit_query"),
     },
     (FAST, "batch_noise_sd", "batch_multiplier(rule.epsilon, rule.delta, rule.most_rows, share)"): {
-        "noise of all rows on a minibatch": ("minibatch with noise", ALL, OF_ALL_ROWS, "bit_release"),
+        "noise of all rows on a minibatch": ("minibatch with noise", ALL, OF_ALL_ROWS, "bit_query"),
     },
     (FAST, "rows_to_draw", "not self.rule.branch_on_mean"): {
-        "a branch on the number of rows drawn": ("minibatch without noise", ALL, "True", "bit_release"),
+        "a branch on the number of rows drawn": ("minibatch without noise", ALL, "True", "bit_query"),
     },
 }
 #: By name: the subject, its module, the fault and what catches it.

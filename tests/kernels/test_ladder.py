@@ -1,8 +1,8 @@
-"""Every kernel passes the ladder: balance, reversibility, invariance, joint test, releases."""
+"""Every kernel passes the ladder: balance, reversibility, invariance, joint test, queries."""
 
 import pytest
 
-from kernels import ladder, releases
+from kernels import ladder, queries
 from kernels.ladder import BATCHES, JITTERED, JOINT, KERNELS, REUSING, STATIONARY, Kernel
 
 ALL = {**KERNELS, **REUSING}
@@ -55,13 +55,13 @@ def test_parameters_and_rows_keep_their_joint_law(name: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", [*ALL.values(), *CLIPPED.values()], ids=[*ALL, *CLIPPED])
-def test_performed_releases_equal_declared_ones(kernel: Kernel) -> None:
-    assert releases.release_faults(kernel) == []
+def test_performed_queries_equal_declared_ones(kernel: Kernel) -> None:
+    assert queries.query_faults(kernel) == []
 
 
 @pytest.mark.parametrize("name", NOISY)
 def test_noise_multipliers_are_attained_by_the_worst_neighbour(name: str) -> None:
-    found = releases.attained_multipliers(ALL[name])
+    found = queries.attained_multipliers(ALL[name])
     assert found
     for multiplier, declared in found.values():
         assert multiplier == pytest.approx(declared, rel=1e-6)
@@ -72,7 +72,7 @@ def test_noise_multiplier_of_a_batch_is_attained_with_the_tight_sensitivity(name
     ends = {}
     for sensitivity in ("tight", "thesis"):
         kernel = KERNELS[name].but(sensitivity=sensitivity)
-        found, declared = releases.attained_multipliers(kernel)["batch log-ratio"]
+        found, declared = queries.attained_multipliers(kernel)["batch log-ratio"]
         ends[sensitivity] = found / declared
     assert ends["tight"] == pytest.approx(1.0, rel=1e-9)
     # Lemma 3.4 has half as much again of the variance's part: more noise than declared

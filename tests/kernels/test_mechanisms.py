@@ -12,9 +12,9 @@ from scipy import stats
 from dpmc import base
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.common.shipped import PACKAGE
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.privacy.events import NonPrivateQuery
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.sampling.loop import sample
 from kernels import cells, ladder
 
@@ -53,8 +53,8 @@ def test_a_mention_of_rows_is_detected() -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_exact_answers_are_declared_as_exact(name: str) -> None:
     algorithm = cells.cell(name).algorithm
-    once, each = RunReleases.of(algorithm, 60)
-    exact = any(isinstance(event, NonPrivateRelease) for event in (*once, *each))
+    once, each = RunQueries.of(algorithm, 60)
+    exact = any(isinstance(event, NonPrivateQuery) for event in (*once, *each))
     if name in ("tuna-mh", "dp-fast-mh", "dp-fast-mh-full"):  # exact or not by its variant
         assert exact == (getattr(algorithm, "variant", "") != "corrected")
         return

@@ -114,7 +114,7 @@ def test_noise_has_the_declared_sd_and_is_shared_by_the_chains_of_a_run() -> Non
 
 
 @pytest.mark.parametrize("chains", [1, 3])
-def test_the_whole_budget_is_spent_on_one_release(chains: int) -> None:
+def test_the_whole_budget_is_spent_on_one_query(chains: int) -> None:
     rows = SLANTED.simulate(np.random.default_rng(2), np.zeros(2), 500)
     options: dict[str, Any] = {"epsilon": 0.8, "delta": 1e-5, "chains": chains, "iterations": 20}
     tree = dpmc.sample(
@@ -128,8 +128,8 @@ def test_the_whole_budget_is_spent_on_one_release(chains: int) -> None:
     (event,) = json.loads(tree.attrs["ledger"])["performed"]
     assert (event["count"], event["sensitivity"]) == (1, 4.0)
     assert json.loads(tree.attrs["ledger"])["epsilon_spent"] == pytest.approx(0.8)
-    release = NoisyStatistics(clip=2.0, noise_multiplier=event["noise_multiplier"]).releases(500).run
-    assert 0.9999e-5 < GaussianDp().delta(release, 0.8) <= 1e-5
+    query = NoisyStatistics(clip=2.0, noise_multiplier=event["noise_multiplier"]).queries(500).run
+    assert 0.9999e-5 < GaussianDp().delta(query, 0.8) <= 1e-5
 
 
 def test_a_person_with_several_rows_gets_as_many_times_the_noise() -> None:
@@ -344,7 +344,7 @@ def test_posteriors_that_ignore_the_noise_are_not(name: str, sets: int) -> None:
 
 
 def test_a_density_too_steep_for_the_search_is_taken_as_it_is_at_the_start() -> None:
-    """A failure after the release would lose the answer that was paid for."""
+    """A failure after the query would lose the answer that was paid for."""
     start = np.array([1.0, 0.3])
 
     def steep(theta: np.ndarray) -> np.ndarray:

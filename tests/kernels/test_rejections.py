@@ -1,4 +1,4 @@
-"""A proposal that diverges is a rejection, is counted, and costs its releases all the same."""
+"""A proposal that diverges is a rejection, is counted, and costs its queries all the same."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""DP-SGLD and DP-SGNHT: their steps, releases, long runs and multipliers.
+"""DP-SGLD and DP-SGNHT: their steps, queries, long runs and multipliers.
 
 There is no acceptance test, so nothing keeps the posterior exactly. Checked instead: every step, number by
 number, against formulas written independently; that noise and sensitivity are the declared ones; and long
@@ -20,9 +20,9 @@ from dpmc.evaluators import kernels
 from dpmc.models.gaussian import Gaussian
 from dpmc.privacy import accountants
 from dpmc.privacy.events import repeat
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.sampling.loop import Cell, sample
-from kernels import ladder, releases
+from kernels import ladder, queries
 from kernels.cells import problem_of
 from kernels.ladder import Kernel, Numbers
 from kernels.problems import SLANT, simulated
@@ -91,7 +91,7 @@ def test_every_step_is_the_formula(kernel: Kernel) -> None:
     assert step_error(kernel) < 1e-12
 
 
-# --- releases ------------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------------
 
 
 def attained(kernel: Kernel) -> float:
@@ -116,14 +116,14 @@ def attained(kernel: Kernel) -> float:
     change = path(1.0, 0.0)[at] - path(-1.0, 0.0)[at]
     sd = (path(1.0, 1.0)[at] - path(1.0, -1.0)[at]) / 2.0
     found = np.sqrt((sd**2).sum() / (change**2).sum())
-    return float(found / kernel.algorithm.releases(SMALL.n).each[0].noise_multiplier)
+    return float(found / kernel.algorithm.queries(SMALL.n).each[0].noise_multiplier)
 
 
 @each_kernel
-def test_releases_are_the_declared_ones_and_their_noise_is_attained_by_the_worst_neighbour(
+def test_queries_are_the_declared_ones_and_their_noise_is_attained_by_the_worst_neighbour(
     kernel: Kernel,
 ) -> None:
-    assert releases.release_faults(kernel) == []
+    assert queries.query_faults(kernel) == []
     assert attained(kernel) == pytest.approx(1.0, rel=1e-6)
 
 
@@ -225,7 +225,7 @@ def test_published_multipliers_and_iterations(
 ) -> None:
     option = "drift" if kind is DPSGLD else "order"
     for variant, multiplier in (("correct", corrected), ("published", published)):
-        once, each = RunReleases.of(kind(batch_size=1000, **values, **{option: variant}), 100_000)
+        once, each = RunQueries.of(kind(batch_size=1000, **values, **{option: variant}), 100_000)
         assert once == ()
         assert [e.count for e in each] == [1]
         assert each[0].noise_multiplier == pytest.approx(multiplier, rel=5e-4)

@@ -6,17 +6,15 @@ import pytest
 
 from dpmc.privacy.events import repeat
 from dpmc.privacy.noise import LabNoise
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.sampling import loop
 from kernels import cells
 from kernels.ladder import Fault, sown
 
 CELL = "dpmc.sampling.cell"
 FORGOTTEN = {
-    "the budget of each chain": Fault(
-        "releases", "RunReleases.of(A, B, self.chains)", "RunReleases.of(A, B)"
-    ),
-    "one chain too few": Fault("releases", "self.chains", "max(1, self.chains - 1)"),
+    "the budget of each chain": Fault("queries", "RunQueries.of(A, B, self.chains)", "RunQueries.of(A, B)"),
+    "one chain too few": Fault("queries", "self.chains", "max(1, self.chains - 1)"),
 }
 METHODS = {"dp-penalty": 40.0, "dp-hmc": 60.0, "dp-sgld": 15.0, "dp-sgnht": 20.0, "dp-mala": 60.0}
 
@@ -44,7 +42,7 @@ def spent(method: str, chains: int, monkeypatch: Any) -> tuple[int, float]:
         fields = {"iterations": None, "epsilon": str(METHODS[method]), "delta": 1e-3, "chains": chains}
         cell = cells.cell(method, cells.problem(n=30), **fields)
         loop.sample(cell, [0])
-    once, each = RunReleases.of(cell.algorithm, 30)
+    once, each = RunQueries.of(cell.algorithm, 30)
     assert once == () and set(answers) == {chains}
     iterations = sum(answers) // sum(event.count for event in each)
     return iterations, cell.resolved_accountant().epsilon(repeat(each, iterations), 1e-3)

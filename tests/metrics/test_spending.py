@@ -9,14 +9,14 @@ import pytest
 from dpmc.metrics.cell import cell_metrics
 from dpmc.metrics.spending import spending, tight_epsilon
 from dpmc.privacy import accountants
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease, repeat
+from dpmc.privacy.events import BarkerQuery, GaussianQuery, SubsampledGaussianQuery, repeat
 from dpmc.privacy.ledger import Budget, Ledger
 from dpmc.sampling.loop import sample
 from kernels.cells import cell
 
-BATCH = SubsampledGaussianRelease("batch log-ratio", 1.5**0.5, 1000, 100_000)
-BARKER = BarkerRelease("batch log-ratio", 1300, 100_000)
-FULL = GaussianRelease("log-ratio", 30.0)
+BATCH = SubsampledGaussianQuery("batch log-ratio", 1.5**0.5, 1000, 100_000)
+BARKER = BarkerQuery("batch log-ratio", 1300, 100_000)
+FULL = GaussianQuery("log-ratio", 30.0)
 
 
 @dataclass
@@ -48,17 +48,17 @@ def test_tight_is_the_same_where_the_cell_was_accounted_for_tightly() -> None:
     assert values["epsilon_spent"] == pytest.approx(3.0, abs=2e-3)
 
 
-def test_forfeited_releases_are_spent() -> None:
+def test_forfeited_queries_are_spent() -> None:
     for accountant in ("tight", "thesis"):
         values, _ = spending([chain(accountant, FULL, 100, forfeited=100)])
         assert values["epsilon_spent_tight"] == tight_epsilon(repeat([FULL], 200), 1e-6)
 
 
-def test_releases_without_a_tight_bound_are_reported() -> None:
-    values, reasons = spending([chain("rdp", BarkerRelease("batch log-ratio", 20, 2000), 1, 30.0)])
+def test_queries_without_a_tight_bound_are_reported() -> None:
+    values, reasons = spending([chain("rdp", BarkerQuery("batch log-ratio", 20, 2000), 1, 30.0)])
     assert set(values) == {"epsilon_spent"}
     assert len(reasons) == 1 and reasons[0].startswith("epsilon_spent_tight: ")
-    assert "BarkerRelease" in reasons[0]
+    assert "BarkerQuery" in reasons[0]
     assert ";" not in reasons[0]  # which would part two reasons
 
 

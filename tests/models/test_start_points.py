@@ -45,7 +45,7 @@ class Narrow(Above):
 
 @pytest.fixture
 def no_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let any iteration fail, and so any release from the rows."""
+    """Let any iteration fail, and so any query from the rows."""
 
     def advance(*_: Any) -> None:
         raise AssertionError("an iteration was made")

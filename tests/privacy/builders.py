@@ -1,4 +1,4 @@
-"""Releases and accountants that several files use; other accountants to compare with."""
+"""Queries and accountants that several files use; other accountants to compare with."""
 
 import math
 from collections.abc import Iterable
@@ -10,10 +10,10 @@ from dp_accounting.pld import pld_pmf
 
 from dpmc.privacy import accountants
 from dpmc.privacy.events import (
-    BarkerRelease,
-    GaussianRelease,
-    Release,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    GaussianQuery,
+    Query,
+    SubsampledGaussianQuery,
 )
 
 TIGHT, ZCDP, RDP = (accountants.get(name) for name in ("tight", "zcdp", "rdp"))
@@ -22,16 +22,16 @@ REPLACE, WOR, BARKER, FAST = (
 )
 
 
-def gaussian(noise_multiplier: float, count: int = 1) -> tuple[Release, ...]:
-    return (GaussianRelease("ratio", noise_multiplier, count),)
+def gaussian(noise_multiplier: float, count: int = 1) -> tuple[Query, ...]:
+    return (GaussianQuery("ratio", noise_multiplier, count),)
 
 
-def minibatch(tau: float, batch_size: int, n: int, count: int = 1) -> tuple[Release, ...]:
-    return (SubsampledGaussianRelease("batch ratio", math.sqrt(tau), batch_size, n, count),)
+def minibatch(tau: float, batch_size: int, n: int, count: int = 1) -> tuple[Query, ...]:
+    return (SubsampledGaussianQuery("batch ratio", math.sqrt(tau), batch_size, n, count),)
 
 
-def barker(batch_size: int, n: int, count: int = 1) -> tuple[Release, ...]:
-    return (BarkerRelease("test", batch_size, n, count),)
+def barker(batch_size: int, n: int, count: int = 1) -> tuple[Query, ...]:
+    return (BarkerQuery("test", batch_size, n, count),)
 
 
 def claimed(profile: Any, epsilon: float) -> float:
@@ -42,7 +42,7 @@ def claimed(profile: Any, epsilon: float) -> float:
 
 
 def composed_elsewhere(profile: Any, count: int, epsilon: float, last: int) -> float:
-    """δ of `count` releases with this profile, discretised (step 1e-4) and composed by dp-accounting."""
+    """δ of `count` queries with this profile, discretised (step 1e-4) and composed by dp-accounting."""
     step = 1e-4
     losses = step * np.arange(last + 1)
     upper, lower = profile.tails(losses)
@@ -53,14 +53,14 @@ def composed_elsewhere(profile: Any, count: int, epsilon: float, last: int) -> f
     return other.self_compose(count).get_delta_for_epsilon(epsilon)
 
 
-def to_dp_accounting(events: Iterable[Release]) -> dp_accounting.DpEvent:
+def to_dp_accounting(events: Iterable[Query]) -> dp_accounting.DpEvent:
     """The same composition as an event of dp-accounting, whose multipliers are sd / sensitivity, too.
 
-    A Gaussian release on a batch becomes one sampled without replacement, under replace-one.
+    A Gaussian query on a batch becomes one sampled without replacement, under replace-one.
     """
 
-    def counterpart(event: Release) -> dp_accounting.DpEvent:
-        if isinstance(event, GaussianRelease):
+    def counterpart(event: Query) -> dp_accounting.DpEvent:
+        if isinstance(event, GaussianQuery):
             return dp_accounting.GaussianDpEvent(event.noise_multiplier)
         noise = dp_accounting.GaussianDpEvent(event.noise_multiplier)
         return dp_accounting.SampledWithoutReplacementDpEvent(event.n, event.batch_size, noise)

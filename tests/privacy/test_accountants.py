@@ -16,7 +16,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
 from dpmc.privacy.accountants.gaussian import log_delta
-from dpmc.privacy.events import GaussianRelease, NonPrivateRelease, Release, repeat, total_mu
+from dpmc.privacy.events import GaussianQuery, NonPrivateQuery, Query, repeat, total_mu
 from privacy.builders import TIGHT, ZCDP, gaussian, to_dp_accounting
 
 both = pytest.mark.parametrize("accountant", [TIGHT, ZCDP], ids=lambda a: a.name)
@@ -32,12 +32,12 @@ def published() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def iteration_of(row: dict[str, str]) -> tuple[Release, ...]:
-    """The releases of one iteration: one ratio, and for DP-HMC L + 1 gradients (Theorem 4.3)."""
+def iteration_of(row: dict[str, str]) -> tuple[Query, ...]:
+    """The queries of one iteration: one ratio, and for DP-HMC L + 1 gradients (Theorem 4.3)."""
     root = math.sqrt(int(row["n"]))
     if row["method"] != "dp-hmc":
         return gaussian(float(row["tau"]) * root)
-    gradient = GaussianRelease("gradient", float(row["tau_g"]) * root, int(row["steps"]) + 1)
+    gradient = GaussianQuery("gradient", float(row["tau_g"]) * root, int(row["steps"]) + 1)
     return (*gaussian(float(row["tau_l"]) * root), gradient)
 
 
@@ -61,10 +61,10 @@ def test_all_published_iterations() -> None:
     [
         gaussian(31.6, 702),
         gaussian(0.8),
-        (GaussianRelease("ratio", 20.0, 50), GaussianRelease("gradient", 60.0, 550)),
+        (GaussianQuery("ratio", 20.0, 50), GaussianQuery("gradient", 60.0, 550)),
     ],
 )
-def test_tight_against_another_library(events: tuple[Release, ...]) -> None:
+def test_tight_against_another_library(events: tuple[Query, ...]) -> None:
     """dp-accounting's PLD, which rounds losses up to a grid: slightly above the exact curve."""
     from dp_accounting.pld import PLDAccountant
 
@@ -85,7 +85,7 @@ EPSILONS = (1e-3, 0.05, 0.5, 1.0, 4.0, 20.0, 300.0)
 
 
 def exact(name: str, multiplier: float, count: int, epsilon: float) -> mpmath.mpf:
-    """Delta of `count` Gaussian releases by the formulas of Theorem 2.11(3) and of zCDP, in exact numbers."""
+    """Delta of `count` Gaussian queries by the formulas of Theorem 2.11(3) and of zCDP, in exact numbers."""
     mu = mpmath.mpf(count) / (2 * mpmath.mpf(multiplier) ** 2)
     eps = mpmath.mpf(epsilon)
     if name == "zcdp":
@@ -164,7 +164,7 @@ def test_never_nan_never_negative(accountant, multiplier, count, epsilon, delta)
 
 @both
 def test_an_exact_answer_has_no_bound(accountant: Accountant) -> None:
-    exact = (NonPrivateRelease("ratio"),)
+    exact = (NonPrivateQuery("ratio"),)
     assert accountant.delta(exact + gaussian(5.0), 100.0) == 1.0
     assert accountant.epsilon(exact, 1e-6) == math.inf
     assert accountant.iterations((), exact, 100.0, 1e-6) == 0
@@ -178,10 +178,10 @@ def test_no_largest_number_of_iterations(accountant: Accountant) -> None:
 
 
 @pytest.mark.parametrize("accountant", ACCOUNTANTS.values(), ids=ACCOUNTANTS)
-def test_nothing_released_costs_nothing(accountant: Accountant) -> None:
+def test_nothing_asked_costs_nothing(accountant: Accountant) -> None:
     assert accountant.delta((), 1.0) == 0.0
     assert accountant.epsilon((), 1e-6) == 0.0
-    with pytest.raises(DpmcError, match="releases nothing"):
+    with pytest.raises(DpmcError, match="asks nothing"):
         accountant.iterations((), (), 1.0, 1e-6)
 
 

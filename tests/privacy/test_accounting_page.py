@@ -12,8 +12,8 @@ from dpmc.privacy.accountants.gaussian import log_delta
 from dpmc.privacy.accountants.loss_distribution import LossDistributionAccountant
 from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.accountants.profiles import Amplified, Shift
-from dpmc.privacy.events import FastMetropolisRelease, repeat
-from dpmc.privacy.fast_mh import corrected_release
+from dpmc.privacy.events import FastMetropolisQuery, repeat
+from dpmc.privacy.fast_mh import corrected_query
 from dpmc.privacy.fast_rule import multiplier
 from dpmc.privacy.lattice import price_of
 from privacy.builders import barker, gaussian, minibatch
@@ -37,7 +37,7 @@ def test_classical_noise_fails_at_large_epsilon() -> None:
     assert f"(ε = 10: δ = {delta(10) * 1e5:.1f}·10⁻⁵; 50: {delta(50):.3f})" in PAGE
 
 
-def test_a_release_chosen_by_the_loss_of_the_one_before() -> None:
+def test_a_query_chosen_by_the_loss_of_the_one_before() -> None:
     mu = 0.5 / 5.0**2
     loss = np.linspace(mu - 2.0, mu + 2.0, 20_001)
     left = 1.0 - loss
@@ -79,7 +79,7 @@ def test_what_barker_tests_cost() -> None:
 def test_the_size_of_many_free_bits() -> None:
     """The loss distribution, the bound by moments, and an exact lower bound."""
     accountant = accountants.get("fast-mh-pld")
-    bits = (FastMetropolisRelease("bit", 0.05, 0.0, 100_000, count=20_000),)
+    bits = (FastMetropolisQuery("bit", 0.05, 0.0, 100_000, count=20_000),)
     moments = accountant.epsilon(bits, 1e-5)
     composed = [LossDistributionAccountant._delta(accountant, bits, epsilon) for epsilon in (25.05, 25.15)]
     assert composed[0] > 1e-5 > composed[1]
@@ -103,8 +103,8 @@ def test_iterations_for_persons_of_ten_rows() -> None:
 
 def test_iterations_are_charged_as_free_tests_on_all_rows() -> None:
     accountant = accountants.get("fast-mh-pld")
-    events = [corrected_release("test", 0.05, 1e-5, 50_000, 417, count=20_000)]
-    free = [FastMetropolisRelease("bit", 0.05, 0.0, 50_000, count=20_000)]
+    events = [corrected_query("test", 0.05, 1e-5, 50_000, 417, count=20_000)]
+    free = [FastMetropolisQuery("bit", 0.05, 0.0, 50_000, count=20_000)]
     found, alone = (accountant.epsilon(each, 1e-5) for each in (events, free))
     assert found == pytest.approx(alone, rel=1e-9)
     assert "for ε = 0.05 and K = 417 the total is that of free tests on all rows" in PAGE

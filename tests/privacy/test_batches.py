@@ -19,9 +19,9 @@ from dpmc.privacy.accountants import ACCOUNTANTS, pld, rdp, resolve
 from dpmc.privacy.accountants.gaussian import log_delta
 from dpmc.privacy.accountants.profiles import Amplified, BarkerTest, ReplacePair, Shift
 from dpmc.privacy.events import (
-    NonPrivateRelease,
-    Release,
-    SubsampledGaussianRelease,
+    NonPrivateQuery,
+    Query,
+    SubsampledGaussianQuery,
     repeat,
 )
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
@@ -45,7 +45,7 @@ def table() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def cells(rows: list[dict[str, str]]) -> list[tuple[str, tuple[Release, ...], int, int, int]]:
+def cells(rows: list[dict[str, str]]) -> list[tuple[str, tuple[Query, ...], int, int, int]]:
     """(accountant, events of an iteration, n, epsilon, iterations known)."""
     found = []
     for row in rows:
@@ -242,7 +242,7 @@ def test_barker_moments_against_mpmath() -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.floats(0.4, 300.0), st.integers(1, 2000), st.floats(0.01, 12.0))
 def test_the_whole_data_set_as_batch_is_the_exact_gaussian_curve(s, count, epsilon) -> None:
-    event = (SubsampledGaussianRelease("ratio", s, 50, 50, count),)
+    event = (SubsampledGaussianQuery("ratio", s, 50, 50, count),)
     exact = TIGHT.delta(gaussian(s, count), epsilon)
     for accountant in (WOR, RDP):
         assert accountant.delta(event, epsilon) >= exact * (1.0 - 1e-9)
@@ -257,13 +257,13 @@ def test_small_deltas_keep_their_digits(target: float) -> None:
     """Tilting: a delta of 1e-30 is as sharp as one of 1e-3, where a plain FFT has only noise."""
     once = gaussian(20.0, 60)
     epsilon = TIGHT.epsilon(once, target)
-    batch = (SubsampledGaussianRelease("ratio", 20.0, 7, 7, 60),)
+    batch = (SubsampledGaussianQuery("ratio", 20.0, 7, 7, 60),)
     assert target * (1.0 - 1e-9) <= WOR.delta(batch, epsilon) <= target * 1.002
 
 
 @pytest.mark.parametrize("d", [3.0, 0.5, 0.05, 1e-3, 1e-4, 1e-6])
 def test_rounding_never_takes_delta_below_the_exact_curve(d: float) -> None:
-    """At points of the grid, where one release's curve is the exact one, down to 1e-40."""
+    """At points of the grid, where one query's curve is the exact one, down to 1e-40."""
     step = pld.grid_step(min(1.0, d), 1.0)
     part = pld.discretised(Amplified(Shift(d), 1.0), step)
     for count in (1, 100):
@@ -302,7 +302,7 @@ def test_the_profile_against_another_library() -> None:
 # --- mixtures ------------------------------------------------------------------------------------
 
 
-def test_gaussian_releases_beside_batches() -> None:
+def test_gaussian_queries_beside_batches() -> None:
     batch, full = minibatch(0.8, 1200, 200_000), gaussian(60.0)
     for accountant in (RDP, REPLACE, WOR):
         alone = accountant.iterations((), batch, 4.0, 5e-7)
@@ -315,13 +315,13 @@ def test_gaussian_releases_beside_batches() -> None:
     assert TIGHT.epsilon(gaussian(3.0, 40), 1e-6) == pytest.approx(only, rel=1e-4)
 
 
-def test_all_kinds_of_releases_are_bounded_together() -> None:
+def test_all_kinds_of_queries_are_bounded_together() -> None:
     events = minibatch(1.0, 100, 10_000, 50) + barker(200, 10_000, 50) + gaussian(20.0, 5)
     found = {a.name: a.delta(events, 2.0) for a in (WOR, BARKER, RDP)}
     assert found["wor-pld"] == found["barker-pld"] < found["rdp"]
     with pytest.raises(DpmcError, match=r"'test'.*'replace-pld'.*can: rdp, wor-pld, barker-pld"):
         REPLACE.delta(events, 2.0)
-    with_an_exact_answer = (*minibatch(1.0, 10, 100), NonPrivateRelease("data"))
+    with_an_exact_answer = (*minibatch(1.0, 10, 100), NonPrivateQuery("data"))
     assert WOR.delta(with_an_exact_answer, 5.0) == 1.0
     assert WOR.epsilon(with_an_exact_answer, 0.1) == math.inf
 
@@ -444,11 +444,11 @@ BATCH, TEST, FULL = minibatch(0.7, 1000, 100_000), barker(1300, 100_000), gaussi
         (TEST, "rdp", "barker-pld", {"rdp", "barker-pld"}),
         (BATCH + FULL, "replace-pld", "wor-pld", {"rdp", "replace-pld", "wor-pld"}),
         (BATCH + TEST, "rdp", "barker-pld", {"rdp", "wor-pld", "barker-pld"}),
-        ((NonPrivateRelease("data"),), "tight", "tight", NAMED),
+        ((NonPrivateQuery("data"),), "tight", "tight", NAMED),
     ],
 )
 def test_presets_and_what_accountants_are_meant_for(
-    events: tuple[Release, ...], thesis: str, tight: str, meant: set[str]
+    events: tuple[Query, ...], thesis: str, tight: str, meant: set[str]
 ) -> None:
     assert (resolve("thesis", events).name, resolve("tight", events).name) == (thesis, tight)
     assert {name for name in NAMED if ACCOUNTANTS[name].is_meant_for(events)} == meant
@@ -461,10 +461,10 @@ def test_presets_and_what_accountants_are_meant_for(
         ("wor-pld", barker(50, 1000), "batch_size = 50.*at least 100.*can: rdp"),
         ("rdp", barker(15, 1000), "batch_size = 15.*at least 16.*can: none"),
         ("wor-pld", minibatch(1e-14, 10, 100), "noise_multiplier = 1e-07.*at least 1e-06.*can: rdp$"),
-        ("replace-pld", barker(500, 1000), "BarkerRelease.*can: rdp, wor-pld, barker-pld"),
+        ("replace-pld", barker(500, 1000), "BarkerQuery.*can: rdp, wor-pld, barker-pld"),
     ],
 )
-def test_releases_that_cannot_be_bounded_are_refused(name: str, events: Any, message: str) -> None:
+def test_queries_that_cannot_be_bounded_are_refused(name: str, events: Any, message: str) -> None:
     with pytest.raises(DpmcError, match=message):
         accountants.get(name).delta(events, 1.0)
 
@@ -483,11 +483,9 @@ def test_rounding_never_lowers_delta(multiplier: float, count: int, epsilon: flo
 
 @pytest.mark.parametrize("accountant", [REPLACE, WOR])
 @pytest.mark.parametrize(("noise_multiplier", "batch_size"), [(0.02, 10), (0.002, 100)])
-def test_releases_with_almost_no_noise_have_infinite_epsilon(
-    accountant, noise_multiplier, batch_size
-) -> None:
+def test_queries_with_almost_no_noise_have_infinite_epsilon(accountant, noise_multiplier, batch_size) -> None:
     """With so little noise a batch that holds the changed row shows it; and no budget is enough."""
-    events = (SubsampledGaussianRelease("x", noise_multiplier, batch_size, 100),)
+    events = (SubsampledGaussianQuery("x", noise_multiplier, batch_size, 100),)
     assert accountant.epsilon(events, 1e-6) == math.inf
     assert accountant.epsilon(events, 1e-6, near=4.0) == math.inf
     assert accountant.iterations((), events, 4.0, 1e-6) == 0

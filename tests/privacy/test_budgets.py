@@ -9,7 +9,7 @@ import yaml
 
 from dpmc.cli.given import write_table
 from dpmc.privacy import accountants
-from dpmc.privacy.events import SubsampledGaussianRelease, repeat
+from dpmc.privacy.events import SubsampledGaussianQuery, repeat
 from dpmc.reports.tables import budgets
 from dpmc.studies import MissingSettings, Study, study_of
 
@@ -55,7 +55,7 @@ def table(study) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
 def test_each_cell_has_a_row_of_every_suitable_accountant(study) -> None:
     found = table(study)
     assert len(found) == 7
-    each = repeat([SubsampledGaussianRelease("x", math.sqrt(0.7), 1000, N)], study.chains)
+    each = repeat([SubsampledGaussianQuery("x", math.sqrt(0.7), 1000, N)], study.chains)
     cell = found["minibatch-penalty", "4"]
     assert {*cell} == {name for name, one in accountants.ACCOUNTANTS.items() if one.is_meant_for(each)}
     assert [name for name, row in cell.items() if row["chosen"]] == ["replace-pld"]

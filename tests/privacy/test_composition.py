@@ -12,7 +12,7 @@ import pytest
 import dpmc
 from dpmc.privacy import accountants
 from dpmc.privacy.composition import total
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianQuery
 from dpmc.results.reading import as_tree
 
 ROWS = np.random.default_rng(1).normal(size=(400, 2))
@@ -52,12 +52,12 @@ def test_runs_add_up_from_files_and_from_memory(tmp_path: Path) -> None:
     assert endless.epsilon == math.inf
 
 
-def test_gaussian_releases_together_cost_less_than_the_sum() -> None:
+def test_gaussian_queries_together_cost_less_than_the_sum() -> None:
     runs, delta = [run(0), run(1), run(2)], 0.1 / 400
     together = dpmc.joint_epsilon(*runs, delta=delta)
     assert together.epsilon < 0.8 * dpmc.joint_epsilon(*runs).epsilon
     k = sum(tree.attrs["iterations"] for tree in runs)
-    event = GaussianRelease("log-likelihood ratio", 0.5 * math.sqrt(400), k)
+    event = GaussianQuery("log-likelihood ratio", 0.5 * math.sqrt(400), k)
     assert together == (pytest.approx(accountants.get("tight").epsilon([event], delta)), delta, 1)
 
 
@@ -69,7 +69,7 @@ def test_epsilon_of_rows_and_of_persons_is_not_added() -> None:
             dpmc.joint_epsilon(*runs)
 
 
-def test_releases_on_batches_are_added_and_not_composed(tmp_path: Path) -> None:
+def test_queries_on_batches_are_added_and_not_composed(tmp_path: Path) -> None:
     with pytest.raises(dpmc.DpmcError, match="'wor-pld' does not cover runs chosen by earlier results"):
         dpmc.joint_epsilon(run(algorithm="dp-sgld"), delta=1e-4)
     with pytest.raises(dpmc.DpmcError, match="no such file"):

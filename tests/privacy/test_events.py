@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.events import (
-    GaussianRelease,
-    NonPrivateRelease,
-    Release,
+    GaussianQuery,
+    NonPrivateQuery,
+    Query,
     from_json,
     merge,
     repeat,
@@ -22,27 +22,27 @@ from dpmc.privacy.events import (
 
 names = st.sampled_from(["ratio", "gradient"])
 gaussians = st.builds(
-    GaussianRelease,
+    GaussianQuery,
     name=names,
     noise_multiplier=st.sampled_from([0.5, 3.0, 31.6]) | st.floats(1e-3, 1e6),
     count=st.integers(1, 10**6),
     sensitivity=st.none() | st.floats(1e-6, 1e6),
 )
 event_tuples = st.lists(
-    gaussians | st.builds(NonPrivateRelease, name=names, count=st.integers(1, 9)), max_size=6
+    gaussians | st.builds(NonPrivateQuery, name=names, count=st.integers(1, 9)), max_size=6
 ).map(tuple)
 
 
 @settings(deadline=None)
 @given(event_tuples)
-def test_json_round_trip(events: tuple[Release, ...]) -> None:
+def test_json_round_trip(events: tuple[Query, ...]) -> None:
     text = json.dumps(to_json(events), allow_nan=False)
     assert from_json(json.loads(text)) == events
 
 
 @settings(deadline=None)
 @given(event_tuples, st.integers(0, 50))
-def test_repeat_is_that_many_copies(events: tuple[Release, ...], times: int) -> None:
+def test_repeat_is_that_many_copies(events: tuple[Query, ...], times: int) -> None:
     assert merge(repeat(events, times)) == merge(events * times)
 
 
@@ -61,11 +61,11 @@ def test_cost_does_not_depend_on_order_or_blocks(events, random) -> None:
 
 
 def test_merge_adds_equal_events_and_keeps_others_apart() -> None:
-    assert total_mu((GaussianRelease("ratio", 2.0, 8), GaussianRelease("gradient", 1.0))) == 1.5
-    assert total_mu((NonPrivateRelease("ratio"),)) == GaussianRelease("ratio", 1e-300).mu == math.inf
-    ratio, gradient = GaussianRelease("ratio", 2.0, 3), GaussianRelease("gradient", 2.0)
+    assert total_mu((GaussianQuery("ratio", 2.0, 8), GaussianQuery("gradient", 1.0))) == 1.5
+    assert total_mu((NonPrivateQuery("ratio"),)) == GaussianQuery("ratio", 1e-300).mu == math.inf
+    ratio, gradient = GaussianQuery("ratio", 2.0, 3), GaussianQuery("gradient", 2.0)
     merged = merge((ratio, gradient, ratio))
-    assert merged == (GaussianRelease("ratio", 2.0, 6), gradient)
+    assert merged == (GaussianQuery("ratio", 2.0, 6), gradient)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_merge_adds_equal_events_and_keeps_others_apart() -> None:
 def test_bad_values_are_named(key: str, values: list) -> None:
     for value in values:
         with pytest.raises(DpmcError, match=key) as caught:
-            GaussianRelease(**({"name": "ratio", "noise_multiplier": 1.0} | {key: value}))
+            GaussianQuery(**({"name": "ratio", "noise_multiplier": 1.0} | {key: value}))
         assert "\n" not in str(caught.value)
 
 

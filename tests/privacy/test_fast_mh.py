@@ -19,11 +19,11 @@ from dpmc.privacy.accountants import fast_mh_profiles as pairs
 from dpmc.privacy.accountants import resolve
 from dpmc.privacy.accountants.profiles import Amplified
 from dpmc.privacy.events import (
-    BarkerRelease,
-    FastMetropolisRelease,
-    GaussianRelease,
-    Release,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    FastMetropolisQuery,
+    GaussianQuery,
+    Query,
+    SubsampledGaussianQuery,
     from_json,
     to_json,
 )
@@ -33,16 +33,14 @@ from privacy.builders import FAST, TIGHT, claimed, composed_elsewhere, gaussian
 EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)
 
 
-def bit(epsilon: float, count: int = 1) -> tuple[Release, ...]:
+def bit(epsilon: float, count: int = 1) -> tuple[Query, ...]:
     """Bits without noise on all rows."""
-    return (FastMetropolisRelease("test", epsilon, 0.0, 100, count=count),)
+    return (FastMetropolisQuery("test", epsilon, 0.0, 100, count=count),)
 
 
-def minibatch(
-    epsilon: float, multiplier: float, most_rows: int, n: int, count: int = 1
-) -> tuple[Release, ...]:
+def minibatch(epsilon: float, multiplier: float, most_rows: int, n: int, count: int = 1) -> tuple[Query, ...]:
     """Bits of minibatches; tests on all rows are so weak that they do not matter."""
-    return (FastMetropolisRelease("test", 1e-9, 0.0, n, most_rows, epsilon, multiplier, count),)
+    return (FastMetropolisQuery("test", 1e-9, 0.0, n, most_rows, epsilon, multiplier, count),)
 
 
 def curve(p: float, q: float, epsilon: float) -> float:
@@ -62,7 +60,7 @@ def barker(x: float) -> tuple[float, float]:
     return float(expit(x)), float(expit(-x))
 
 
-def delta_of_one(event: FastMetropolisRelease, epsilon: float) -> dict[str, float]:
+def delta_of_one(event: FastMetropolisQuery, epsilon: float) -> dict[str, float]:
     """Delta at `epsilon` of one corrected iteration, by the test that is made; the largest is the bit's."""
     return {name: max(0.0, claimed(profile, epsilon)) for name, profile in pairs.profiles(event).items()}
 
@@ -136,7 +134,7 @@ def data_sets(n: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np
 def test_no_small_minibatch_exceeds_its_curve(n: int, draws: Any, ratio: float, noisy: bool) -> None:
     """Every multiplicity and thinning, and shifts by the prior.
 
-    For each number of rows up to K - 1, and for a Poisson number that is released with the bit.
+    For each number of rows up to K - 1, and for a Poisson number that is told with the bit.
     """
     sensitivity, most = 2.0 * math.log1p(ratio), 5 if draws == "Poisson" else draws
     once = 1.0 / 1.5 if noisy else sensitivity
@@ -209,7 +207,7 @@ def test_levels_round_a_poisson_number_up(mean: float) -> None:
 
 
 def test_the_worst_of_four_is_the_largest_curve_and_a_loss_distribution() -> None:
-    event = FastMetropolisRelease("test", 0.05, 30.0, 2000, 400, 0.4, 5.0)
+    event = FastMetropolisQuery("test", 0.05, 30.0, 2000, 400, 0.4, 5.0)
     losses = np.linspace(0.0, 0.6, 2001)
     upper, lower = pairs.worst(event).tails(losses)
     curves = [u - np.exp(losses) * v for u, v in (p.tails(losses) for p in pairs.profiles(event).values())]
@@ -272,7 +270,7 @@ def test_bits_against_another_library(sensitivity: float, count: int) -> None:
 
 @pytest.mark.parametrize(("multiplier", "count"), [(96.9, 20_000), (3.0, 5), (0.8, 1)])
 def test_noise_at_every_step_is_the_exact_gaussian_curve(multiplier: float, count: int) -> None:
-    event = (FastMetropolisRelease("test", 0.0, multiplier, 10, count=count),)
+    event = (FastMetropolisQuery("test", 0.0, multiplier, 10, count=count),)
     for delta in (1e-3, 1e-7):
         exact = TIGHT.epsilon(gaussian(multiplier, count), delta)
         assert exact <= FAST.epsilon(event, delta) <= exact * 1.001 + 2e-4
@@ -284,17 +282,17 @@ def test_a_minibatch_against_another_library() -> None:
     assert FAST.delta(minibatch(0.9, 0.0, 40, 2000, 500), 1.0) == pytest.approx(known, rel=1e-3)
 
 
-def test_other_releases_beside_the_bits() -> None:
-    bits, gaussian = bit(0.1, 200), (GaussianRelease("ratio", 2.0),)
+def test_other_queries_beside_the_bits() -> None:
+    bits, gaussian = bit(0.1, 200), (GaussianQuery("ratio", 2.0),)
     batch = (
-        SubsampledGaussianRelease("batch ratio", 1.0, 10, 1000, 50),
-        BarkerRelease("test", 200, 1000, 50),
+        SubsampledGaussianQuery("batch ratio", 1.0, 10, 1000, 50),
+        BarkerQuery("test", 200, 1000, 50),
     )
     alone = FAST.delta(bits, 2.0)
     assert alone < FAST.delta(bits + gaussian, 2.0) < FAST.delta(bits + gaussian + batch, 2.0) < 1.0
-    # The bits are at most a normal release of this multiplier, by moments, and cost more than nothing.
+    # The bits are at most a normal query of this multiplier, by moments, and cost more than nothing.
     together = 1.0 / math.sqrt(1.0 / 4.0 + 200 * 0.1**2 / 4.0)
-    exact = TIGHT.delta((GaussianRelease("ratio", together),), 2.0)
+    exact = TIGHT.delta((GaussianQuery("ratio", together),), 2.0)
     assert exact * 0.9 <= FAST.delta(bits + gaussian, 2.0) <= 2.5 * exact
 
 
@@ -302,11 +300,11 @@ def test_other_releases_beside_the_bits() -> None:
 
 
 def test_the_event_survives_json_and_only_accountants_meant_for_it_bound_it() -> None:
-    event = FastMetropolisRelease("test", np.float64(0.05), 96.9, np.int64(100), 40, 0.9, 0, np.int64(3))
+    event = FastMetropolisQuery("test", np.float64(0.05), 96.9, np.int64(100), 40, 0.9, 0, np.int64(3))
     assert from_json(to_json([event])) == (event,)
     assert type(to_json([event])[0]["n"]) is int
     bounding = {name for name, a in accountants.ACCOUNTANTS.items() if a.can_bound([event])}
-    assert bounding == {n for n, a in accountants.ACCOUNTANTS.items() if FastMetropolisRelease in a.handles}
+    assert bounding == {n for n, a in accountants.ACCOUNTANTS.items() if FastMetropolisQuery in a.handles}
     assert {resolve(preset, [event]).name for preset in ("tight", "thesis")} == {"fast-mh-pld"}
 
 
@@ -322,11 +320,11 @@ def test_invalid_events_are_refused() -> None:
         ({"batch_epsilon": math.nan}, "batch_epsilon = nan"),
     ):
         with pytest.raises(DpmcError, match=re.escape(message)):
-            FastMetropolisRelease("test", **{**right, **wrong})
+            FastMetropolisQuery("test", **{**right, **wrong})
 
 
 def test_the_papers_calibration() -> None:
-    event = fast_mh.corrected_release("test", 0.05, 1e-5, 50_000, 417)
+    event = fast_mh.corrected_query("test", 0.05, 1e-5, 50_000, 417)
     assert event.noise_multiplier == pytest.approx(96.896, abs=1e-3)
     assert event.batch_epsilon == pytest.approx(0.05 * 50_000 / (6 * 417))
     assert event.batch_noise_multiplier == pytest.approx(
@@ -345,7 +343,7 @@ def test_a_corrected_iteration_keeps_its_epsilon_and_delta_or_is_refused(
     for delta in (1e-4, 1e-5, 1e-6, 1e-9, 1e-13, 1e-20):
         epsilon = share * 6 * most_rows / n
         try:
-            event = fast_mh.corrected_release("test", epsilon, delta, n, most_rows)
+            event = fast_mh.corrected_query("test", epsilon, delta, n, most_rows)
         except DpmcError as error:
             assert "must be" in str(error)
             continue
@@ -358,8 +356,8 @@ def test_one_row_of_a_thousand_is_drawn_too_often_for_a_tiny_delta() -> None:
     """K = 1: four draws or more are not rare, and then their bit is beyond epsilon. Nearly attained."""
     epsilon, n = 0.006, 1000
     with pytest.raises(DpmcError, match=r"K = 1, epsilon = 0.006: .* delta up to 5.86e-07, must be at most"):
-        fast_mh.corrected_release("test", epsilon, 1e-13, n, 1)
-    assert fast_mh.corrected_release("test", epsilon, 6e-7, n, 1, count=3).count == 3
+        fast_mh.corrected_query("test", epsilon, 1e-13, n, 1)
+    assert fast_mh.corrected_query("test", epsilon, 6e-7, n, 1, count=3).count == 3
     # A draw of the replaced row adds 1/2 or, in the other data set, -1/2; one of another row adds -1/2.
     attained = 0.0
     prior = np.linspace(-6.0, 6.0, 121)
@@ -382,7 +380,7 @@ def totals(epsilon: float) -> list[float]:
     exact = brentq(lambda x: TIGHT.delta(gaussian(x), epsilon) - delta, 1.0, 1e4)  # the smallest noise
     advanced = math.sqrt(2.0 * count * math.log(1.0 / delta)) * epsilon  # Appendix B
     return [
-        FAST.epsilon([fast_mh.corrected_release("test", epsilon, delta, 50_000, count=count)], delta),
+        FAST.epsilon([fast_mh.corrected_query("test", epsilon, delta, 50_000, count=count)], delta),
         TIGHT.epsilon(gaussian(multiplier(epsilon, delta), count), delta),
         TIGHT.epsilon(gaussian(exact, count), delta),
         advanced + count * epsilon * math.expm1(epsilon),
@@ -399,7 +397,7 @@ def test_the_table_of_totals_in_the_documentation() -> None:
 def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
     delta, count, n = 1e-5, 20_000, 50_000
     for most_rows, printed in ((417, "3.58"), (2500, "2.98")):
-        event = fast_mh.corrected_release("test", 0.05, delta, n, most_rows, count)
+        event = fast_mh.corrected_query("test", 0.05, delta, n, most_rows, count)
         assert f"{FAST.epsilon([event], delta):.2f}" == "22.02"
         alone = minibatch(event.batch_epsilon, event.batch_noise_multiplier, most_rows, n, count)
         assert f"{FAST.epsilon(alone, delta):.2f}" == printed

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, Release, SubsampledGaussianRelease, repeat
-from dpmc.privacy.fast_mh import corrected_release
+from dpmc.privacy.events import BarkerQuery, GaussianQuery, Query, SubsampledGaussianQuery, repeat
+from dpmc.privacy.fast_mh import corrected_query
 
 GOLDEN = Path(__file__).with_name("golden_versions.json")
 DELTA, EPSILONS = 1e-6, (0.5, 4.0)
-RUNS: dict[str, tuple[Release, ...]] = {
-    "all rows": (GaussianRelease("ratio", 300.0), GaussianRelease("gradient", 150.0, 5)),
-    "batches": (SubsampledGaussianRelease("batch ratio", 1.2, 500, 100_000),),
-    "Barker": (BarkerRelease("batch ratio", 1000, 100_000),),
-    "Fast MH": (corrected_release("test", 0.05, 1e-6, 50_000),),
-    "Fast MH on batches": (corrected_release("test", 0.05, 1e-6, 50_000, 2500),),
+RUNS: dict[str, tuple[Query, ...]] = {
+    "all rows": (GaussianQuery("ratio", 300.0), GaussianQuery("gradient", 150.0, 5)),
+    "batches": (SubsampledGaussianQuery("batch ratio", 1.2, 500, 100_000),),
+    "Barker": (BarkerQuery("batch ratio", 1000, 100_000),),
+    "Fast MH": (corrected_query("test", 0.05, 1e-6, 50_000),),
+    "Fast MH on batches": (corrected_query("test", 0.05, 1e-6, 50_000, 2500),),
 }
 
 

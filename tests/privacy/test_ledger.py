@@ -11,10 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from dpmc.common.errors import DpmcError
 from dpmc.privacy import accountants
 from dpmc.privacy.events import (
-    GaussianRelease,
-    NonPrivateRelease,
-    Release,
-    SubsampledGaussianRelease,
+    GaussianQuery,
+    NonPrivateQuery,
+    Query,
+    SubsampledGaussianQuery,
     counts,
     merge,
     repeat,
@@ -22,9 +22,9 @@ from dpmc.privacy.events import (
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
 
 TIGHT = accountants.get("tight")
-RATIO = GaussianRelease("ratio", 10.0)
-GRADIENT = GaussianRelease("gradient", 20.0, 3, sensitivity=2.0)
-ITERATION: tuple[Release, ...] = (RATIO, GRADIENT)
+RATIO = GaussianQuery("ratio", 10.0)
+GRADIENT = GaussianQuery("gradient", 20.0, 3, sensitivity=2.0)
+ITERATION: tuple[Query, ...] = (RATIO, GRADIENT)
 BUDGET = Budget(2.0, 1e-6)
 FILTERS = [name for name, one in accountants.ACCOUNTANTS.items() if one.is_filter]
 
@@ -40,10 +40,10 @@ class AnyInterleaving(RuleBasedStateMachine):
     def start(self, name: str, epsilon: float) -> None:
         self.budget = Budget(epsilon, 1e-6)
         self.ledger = Ledger(self.budget, accountants.get(name))
-        self.performed: tuple[Release, ...] = ()
+        self.performed: tuple[Query, ...] = ()
 
     @rule(event=st.sampled_from(ITERATION), times=st.integers(0, 60))
-    def reserve(self, event: Release, times: int) -> None:
+    def reserve(self, event: Query, times: int) -> None:
         before = self.ledger.to_json()
         try:
             self.ledger.reserve(repeat((event,), times))
@@ -51,7 +51,7 @@ class AnyInterleaving(RuleBasedStateMachine):
             assert self.ledger.to_json() == before
 
     @rule(event=st.sampled_from(ITERATION), times=st.integers(0, 60))
-    def perform(self, event: Release, times: int) -> None:
+    def perform(self, event: Query, times: int) -> None:
         events = repeat((event,), times)
         outstanding = counts(self.ledger.outstanding_events)
         before = self.ledger.to_json()
@@ -98,7 +98,7 @@ TestAnyInterleaving.settings = settings(deadline=None)
 def test_exactly_the_allowed_iterations_can_be_reserved(name, epsilon, multiplier, block) -> None:
     """k iterations, reserved in blocks of any size, fill the budget exactly: k + 1 is refused."""
     accountant = accountants.get(name)
-    each = (GaussianRelease("ratio", multiplier), GaussianRelease("gradient", 3 * multiplier, 4))
+    each = (GaussianQuery("ratio", multiplier), GaussianQuery("gradient", 3 * multiplier, 4))
     k = accountant.iterations((), each, epsilon, 1e-6)
     ledger = Ledger(Budget(epsilon, 1e-6), accountant)
     size = max(block, k // 20)
@@ -110,7 +110,7 @@ def test_exactly_the_allowed_iterations_can_be_reserved(name, epsilon, multiplie
         ledger.reserve(each)
 
 
-def test_reserved_releases_of_a_crash_are_spent() -> None:
+def test_reserved_queries_of_a_crash_are_spent() -> None:
     ledger = Ledger(BUDGET, TIGHT)
     k = MOST
     ledger.reserve(repeat(ITERATION, k))
@@ -140,13 +140,13 @@ def test_without_a_budget_nothing_is_refused() -> None:
 
 def test_exact_answers_are_counted_as_infinite() -> None:
     ledger = Ledger(None, TIGHT)
-    ledger.reserve((NonPrivateRelease("ratio", 500),))
-    ledger.perform((NonPrivateRelease("ratio", 500),))
+    ledger.reserve((NonPrivateQuery("ratio", 500),))
+    ledger.perform((NonPrivateQuery("ratio", 500),))
     assert ledger.epsilon(1e-6) == math.inf
     assert ledger.to_json()["mu"] == "inf"
-    assert through_json(ledger).performed_events == (NonPrivateRelease("ratio", 500),)
+    assert through_json(ledger).performed_events == (NonPrivateQuery("ratio", 500),)
     with pytest.raises(BudgetExceeded, match="epsilon would be inf"):
-        Ledger(BUDGET, TIGHT).reserve((NonPrivateRelease("ratio"),))
+        Ledger(BUDGET, TIGHT).reserve((NonPrivateQuery("ratio"),))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_wrong_ledger_is_not_read(change: dict, rule: str) -> None:
 
 
 MOST = TIGHT.iterations((), ITERATION, BUDGET.epsilon, BUDGET.delta)
-OTHER = (GaussianRelease("another", 10.0),)
+OTHER = (GaussianQuery("another", 10.0),)
 
 
 @pytest.mark.parametrize("foreseen", [0, 1, MOST])
@@ -189,11 +189,11 @@ def test_no_more_than_the_budget_is_ever_reserved(foreseen: int) -> None:
 
 # What may be chosen by the answers.
 
-BATCH = SubsampledGaussianRelease("batch", 0.434, 100, 100_000)
-FIRST, SECOND = GaussianRelease("ratio", 5.0), GaussianRelease("ratio", 5.61)
+BATCH = SubsampledGaussianQuery("batch", 0.434, 100, 100_000)
+FIRST, SECOND = GaussianQuery("ratio", 5.0), GaussianQuery("ratio", 5.61)
 
 
-def test_a_release_chosen_by_an_answer_is_refused_without_a_filter() -> None:
+def test_a_query_chosen_by_an_answer_is_refused_without_a_filter() -> None:
     """The batch or the Gaussian would fit; choosing by the loss of the first has delta 1.86e-5."""
     accountant = accountants.get("wor-pld")
     for option in (BATCH, SECOND):
@@ -208,17 +208,17 @@ def test_a_release_chosen_by_an_answer_is_refused_without_a_filter() -> None:
 
 @pytest.mark.parametrize("name", sorted(accountants.ACCOUNTANTS.keys() - FILTERS))
 @pytest.mark.parametrize("resumed", [False, True], ids=["at once", "after a crash"])
-def test_the_first_reservation_fixes_what_may_be_released(name: str, resumed: bool) -> None:
-    """The release may have been computed since, and a crash have lost its record."""
-    few = GaussianRelease("ratio", 1000.0)
+def test_the_first_reservation_fixes_what_may_be_asked(name: str, resumed: bool) -> None:
+    """The query may have been computed since, and a crash have lost its record."""
+    few = GaussianQuery("ratio", 1000.0)
     for budget in (Budget(1.0, 1e-5), None):
         ledger = Ledger(budget, accountants.get(name))
-        ledger.reserve(())  # nothing can have been released: fixes nothing
+        ledger.reserve(())  # nothing can have been asked: fixes nothing
         ledger = through_json(ledger)
         ledger.reserve((few,))
         ledger = through_json(ledger) if resumed else ledger
         before = ledger.to_json()
-        for another in (few, GaussianRelease("ratio", 1001.0)):
+        for another in (few, GaussianQuery("ratio", 1001.0)):
             with pytest.raises(BudgetExceeded, match="were fixed by the first reservation"):
                 ledger.reserve((another,))
             with pytest.raises(BudgetExceeded, match="were fixed by the first reservation"):
@@ -246,7 +246,7 @@ def test_a_reservation_fixes_what_was_foreseen_before_it(resumed: bool) -> None:
 def test_filters_admit_choices_by_the_answers(name: str) -> None:
     ledger = Ledger(Budget(1.0, 1e-5), accountants.get(name))
     for multiplier in (8.0, 11.0, 9.0):
-        ledger.reserve((GaussianRelease("ratio", multiplier),))
-        ledger.perform((GaussianRelease("ratio", multiplier),))
+        ledger.reserve((GaussianQuery("ratio", multiplier),))
+        ledger.perform((GaussianQuery("ratio", multiplier),))
     with pytest.raises(BudgetExceeded, match="budget exceeded"):
-        ledger.reserve((GaussianRelease("ratio", 3.0),))
+        ledger.reserve((GaussianQuery("ratio", 3.0),))

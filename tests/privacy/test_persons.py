@@ -1,4 +1,4 @@
-"""The guarantee of a person with several rows: Gaussian releases exactly, others by group privacy."""
+"""The guarantee of a person with several rows: Gaussian queries exactly, others by group privacy."""
 
 import json
 import math
@@ -15,12 +15,12 @@ from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants.persons import for_persons
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
+from dpmc.privacy.events import BarkerQuery, GaussianQuery, SubsampledGaussianQuery
 from dpmc.privacy.ledger import Ledger
 
 SETTING = {"tau": 2.0, "clip": 5, "proposal_sd": 0.05}
 DELTA = 1e-5
-BATCH = SubsampledGaussianRelease("gradient", 1.5, batch_size=20, n=1000, count=40)
+BATCH = SubsampledGaussianQuery("gradient", 1.5, batch_size=20, n=1000, count=40)
 
 
 def sample(data: Any, **more: Any) -> Any:
@@ -30,10 +30,10 @@ def sample(data: Any, **more: Any) -> Any:
 
 @pytest.mark.parametrize("rows", [2, 3, 7])
 @pytest.mark.parametrize("name", ["tight", "zcdp"])
-def test_a_gaussian_release_has_as_many_times_the_sensitivity(name: str, rows: int) -> None:
+def test_a_gaussian_query_has_as_many_times_the_sensitivity(name: str, rows: int) -> None:
     known = accountants.get(name)
-    events = [GaussianRelease("a", 20.0, 30), GaussianRelease("b", 9.0)]
-    scaled = [GaussianRelease("a", 20.0 / rows, 30), GaussianRelease("b", 9.0 / rows)]
+    events = [GaussianQuery("a", 20.0, 30), GaussianQuery("b", 9.0)]
+    scaled = [GaussianQuery("a", 20.0 / rows, 30), GaussianQuery("b", 9.0 / rows)]
     found = for_persons(known, rows).epsilon(events, DELTA)
     assert found == pytest.approx(known.epsilon(scaled, DELTA), rel=1e-9) and found > known.epsilon(
         events, DELTA
@@ -48,7 +48,7 @@ def test_no_bound_is_below_that_of_a_pair_that_moves_all_rows_of_a_person() -> N
         exact = norm.sf(epsilon / shift - shift / 2) - math.exp(epsilon) * norm.sf(
             epsilon / shift + shift / 2
         )
-        found = for_persons(accountants.get("tight"), rows).delta([GaussianRelease("a", s)], epsilon)
+        found = for_persons(accountants.get("tight"), rows).delta([GaussianQuery("a", s)], epsilon)
         assert exact <= found < exact * (1.0 + 1e-8)
 
 
@@ -63,7 +63,7 @@ def worst_of_two_rows(n: int, b: int, s: float, a: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 2.0])
 def test_group_privacy_covers_two_rows_in_one_batch(epsilon: float) -> None:
     n, b, s = 50, 10, 1.0
-    event = SubsampledGaussianRelease("sum", s, batch_size=b, n=n)
+    event = SubsampledGaussianQuery("sum", s, batch_size=b, n=n)
     bound = for_persons(accountants.get("wor-pld"), 2).delta([event], epsilon)
     exact = worst_of_two_rows(n, b, s, math.exp(epsilon))
     assert exact <= bound
@@ -72,7 +72,7 @@ def test_group_privacy_covers_two_rows_in_one_batch(epsilon: float) -> None:
 
 @pytest.mark.parametrize("name", ["wor-pld", "replace-pld", "rdp", "barker-pld"])
 def test_group_privacy_is_the_bound_of_one_row_at_a_part_of_epsilon(name: str) -> None:
-    event = BarkerRelease("test", 200, 10_000, count=50) if name == "barker-pld" else BATCH
+    event = BarkerQuery("test", 200, 10_000, count=50) if name == "barker-pld" else BATCH
     known, rows = accountants.get(name), 3
     for epsilon in (0.5, 2.0, 6.0):
         one = known.delta([event], epsilon / rows)

@@ -15,13 +15,13 @@ from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
 from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import (
-    BarkerRelease,
-    FastMetropolisRelease,
-    GaussianRelease,
-    NonPrivateRelease,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    FastMetropolisQuery,
+    GaussianQuery,
+    NonPrivateQuery,
+    SubsampledGaussianQuery,
 )
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
 from dpmc.studies.__main__ import study_schema, tables
 
@@ -76,31 +76,31 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
         times = f", {evaluations} times" if evaluations > 1 else ""
         # Written with L, which is 5 here.
         assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
-    once, each = RunReleases.of(made, 20_000)
-    if any(isinstance(event, NonPrivateRelease) for event in (*once, *each)):
+    once, each = RunQueries.of(made, 20_000)
+    if any(isinstance(event, NonPrivateQuery) for event in (*once, *each)):
         assert named == "none, ε = ∞"
     else:
-        assert named == f"`{RunReleases(once, each).accountant('tight').name}`"
+        assert named == f"`{RunQueries(once, each).accountant('tight').name}`"
 
 
-#: Words for the kinds of releases in the tables of accountants.
+#: Words for the kinds of queries in the tables of accountants.
 KINDS = {
-    GaussianRelease: "all rows",
-    SubsampledGaussianRelease: "batch",
-    BarkerRelease: "Barker",
-    FastMetropolisRelease: "DP-Fast MH",
+    GaussianQuery: "all rows",
+    SubsampledGaussianQuery: "batch",
+    BarkerQuery: "Barker",
+    FastMetropolisQuery: "DP-Fast MH",
 }
 
 
 def of_accountants(text: str, columns: int) -> dict[str, list[str]]:
-    """Return the rows of the page's table of accountants by name, after comparing its names and releases."""
+    """Return the rows of the page's table of accountants by name, after comparing its names and queries."""
     found = {row[0].strip("`"): row for row in cells(text) if len(row) == columns and row[0].startswith("`")}
     known = accountants.ACCOUNTANTS
     assert known.keys() - found.keys() == set(), "accountants without a row in the table"
     assert found.keys() - known.keys() == set(), "rows of accountants that are not registered"
     for name, row in found.items():
         handled = {word for kind, word in KINDS.items() if issubclass(kind, known[name].handles)}
-        assert {word for word in KINDS.values() if word in row[1]} == handled, f"releases of {name}"
+        assert {word for word in KINDS.values() if word in row[1]} == handled, f"queries of {name}"
     return found
 
 

@@ -16,7 +16,7 @@ import yaml
 from dpmc.cli.main import main
 from dpmc.common.sources import modules, sources_version
 from dpmc.privacy import accountants
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.studies import (
     MissingSettings,
     Study,
@@ -224,7 +224,7 @@ def serves(name: str, study: Study, cell: tuple[str, str, str]) -> bool:
         return False
     dimension, n = len(definition_of(study, model).true_theta), number_of_rows(study, model)
     given = pinned_hyperparameters(study, model, method)
-    once, each = RunReleases.of(build_algorithm(study, method, given, dimension, epsilon, n), n)
+    once, each = RunQueries.of(build_algorithm(study, method, given, dimension, epsilon, n), n)
     presets = {study.method(method).accountant, *(["tight"] if study.epsilon_kind != "total" else [])}
     return name in {accountants.resolve(preset, once + each).name for preset in presets}
 

@@ -15,11 +15,11 @@ from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.models.own import given_model
 from dpmc.privacy import secure_noise
-from dpmc.privacy.events import BarkerRelease, GaussianRelease
+from dpmc.privacy.events import BarkerQuery, GaussianQuery
 from dpmc.privacy.lattice import Price, lattice_of
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.releases.loop import Plan, ReleaseLoop, Unfinished, begin_release
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
@@ -119,7 +119,7 @@ def barker_log_ratios(draws: int = 4000) -> tuple[np.ndarray, np.ndarray]:
     problem, generator, size = cell("dp-barker", rows()).problem, np.random.default_rng(9), 20
     theta, proposal = np.tile([0.3, 0.8], (draws, 1)), np.tile([0.9, 0.1], (draws, 1))
     words = generator.integers(0, 2**64, (1, draws, size), np.uint64, endpoint=False)
-    lattice = lattice_of([BarkerRelease("batch log-ratio", size, ROWS)], ROWS)
+    lattice = lattice_of([BarkerQuery("batch log-ratio", size, ROWS)], ROWS)
     of_lab = LabNoise(generator.standard_normal((1, draws)), np.zeros((1, draws, 0, 2)))
     sources = (
         (LatticeEvaluator(problem.model, problem.rows, lattice), secure_noise.SecureNoise()),
@@ -147,7 +147,7 @@ OF_SUMS = {"clip": 1.5, "noise_multiplier": 1.2, "centre": [0.1]}
 def noise_p(draws: int = 3000) -> float:
     """Return the smallest p-value that released sums are normal around the sum of the lab."""
     model = dpmc.LinearRegression("y", ["x"])
-    lattice = lattice_of([GaussianRelease("sum", 1.2)], ROWS)
+    lattice = lattice_of([GaussianQuery("sum", 1.2)], ROWS)
     words, centre = np.zeros((1, draws, 0), np.uint64), np.full(model.summary_count, 0.1)
     exact = Evaluator(model, rows()).summary_sum(centre, 1.5)[0] + ROWS * centre
     evaluator, source = LatticeEvaluator(model, rows(), lattice), secure_noise.SecureNoise()
@@ -201,7 +201,7 @@ def test_sums_without_noise_are_those_of_the_lab(name: str, monkeypatch: pytest.
     algorithm = cell(name, None).algorithm
     if algorithm.batch_size:
         algorithm = dataclasses.replace(algorithm, batch_size=ROWS)  # type: ignore[call-arg]
-    lattice = lattice_of(RunReleases.of(algorithm, ROWS).total(1), ROWS)
+    lattice = lattice_of(RunQueries.of(algorithm, ROWS).total(1), ROWS)
     problem = cell(name, rows()).problem
     theta = problem.starts[:5] + np.linspace(0.0, 0.4, 10).reshape(5, 2)
     proposal = theta + np.linspace(0.5, -0.3, 10).reshape(5, 2)

@@ -17,10 +17,10 @@ from dpmc.common.errors import DpmcError
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.privacy import lattice, secure_noise
 from dpmc.privacy.events import (
-    BarkerRelease,
-    FastMetropolisRelease,
-    GaussianRelease,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    FastMetropolisQuery,
+    GaussianQuery,
+    SubsampledGaussianQuery,
 )
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.secure_noise import SecureNoise, whole_scale
@@ -84,12 +84,12 @@ def test_the_price_in_the_ratio_holds_for_numbers_of_secret_batches(scale: float
 
 def events(count: int, multiplier: float = 50.0) -> tuple[Any, ...]:
     return (
-        GaussianRelease("log-ratio", multiplier, count),
-        GaussianRelease("gradient", 2.0 * multiplier, 5 * count),
+        GaussianQuery("log-ratio", multiplier, count),
+        GaussianQuery("gradient", 2.0 * multiplier, 5 * count),
     )
 
 
-def test_prices_add_up_over_releases_and_their_numbers() -> None:
+def test_prices_add_up_over_queries_and_their_numbers() -> None:
     price = lattice.price_of(events(10**6), 1000, 7, 0, 2.0, 1e-6)
     scales = [2.0 * lattice.units(multiplier, 1000) * multiplier for multiplier in (50.0, 100.0)]
     eta = 0.021 * (10**6 / scales[0] ** 2 + 35 * 10**6 / scales[1] ** 2)
@@ -99,7 +99,7 @@ def test_prices_add_up_over_releases_and_their_numbers() -> None:
 
 
 def test_a_sum_is_priced_by_the_number_of_its_summaries() -> None:
-    of_sum = GaussianRelease("sum", 3.0, sensitivity=4.0)
+    of_sum = GaussianQuery("sum", 3.0, sensitivity=4.0)
     price = lattice.price_of([of_sum], 1000, 7, 44, 2.0, 1e-6)
     assert price.numbers == 44
     assert price.delta == pytest.approx((1.0 + math.exp(2.0)) * 0.021 * 44 / 2.0**60)
@@ -112,7 +112,7 @@ def test_more_noise_has_no_larger_price(multiplier: float, more: float, n: int, 
     prices = []
     for noise in (multiplier, multiplier * more):
         try:
-            prices.append(lattice.price_of([GaussianRelease("sum", noise)], n, 3, 9, epsilon, 1e-6))
+            prices.append(lattice.price_of([GaussianQuery("sum", noise)], n, 3, 9, epsilon, 1e-6))
         except DpmcError:
             return
         assert 2.0 * lattice.units(noise, n) * noise >= prices[-1].least_scale * (1.0 - 1e-12)
@@ -122,7 +122,7 @@ def test_more_noise_has_no_larger_price(multiplier: float, more: float, n: int, 
 
 def test_the_scale_of_a_barker_test_is_priced_as_a_float() -> None:
     """Of two normal laws with nearly equal scales the distance and the ratio stay below the price."""
-    (event,) = events = [BarkerRelease("batch log-ratio", 400, 10**5, 5000)]
+    (event,) = events = [BarkerQuery("batch log-ratio", 400, 10**5, 5000)]
     by_variation = lattice.price_of(events, 10**5, 3, 0, 2.0, 1e-6)
     assert lattice.lattice_of(events, 10**5) == (math.ceil(2**30 / 20.0), 1)
     assert by_variation.least_scale == 2.0**30 and by_variation.numbers == event.count
@@ -150,15 +150,15 @@ def test_a_large_epsilon_is_priced_by_the_ratio() -> None:
 
 def test_a_price_beyond_half_of_the_budget_is_refused() -> None:
     with pytest.raises(DpmcError, match="more than half of the budget"):
-        lattice.price_of([GaussianRelease("log-ratio", 1e-9, 1)], 10, 1, 0, 1.0, 1e-6)
+        lattice.price_of([GaussianQuery("log-ratio", 1e-9, 1)], 10, 1, 0, 1.0, 1e-6)
 
 
 def test_only_gaussian_noise_has_a_lattice() -> None:
     with pytest.raises(DpmcError, match="exact random bits"):
-        lattice.lattice_of([FastMetropolisRelease("acceptance test", 0.1, 2.0, 100)], 100)
+        lattice.lattice_of([FastMetropolisQuery("acceptance test", 0.1, 2.0, 100)], 100)
     with pytest.raises(DpmcError, match="too large"):
-        lattice.lattice_of([GaussianRelease("log-ratio", 1e17)], 100)
-    found = lattice.lattice_of([SubsampledGaussianRelease("batch gradient", 3.0, 10, 100)], 100)
+        lattice.lattice_of([GaussianQuery("log-ratio", 1e17)], 100)
+    found = lattice.lattice_of([SubsampledGaussianQuery("batch gradient", 3.0, 10, 100)], 100)
     assert found == (1, math.ceil(2**30 / 6.0))
     assert lattice.units(1e-3, 10) == lattice.MOST_UNITS
     assert lattice.units(100.0, 10**8) == 5 * 10**8  # the noise is 1000 units for each row

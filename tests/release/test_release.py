@@ -289,7 +289,7 @@ ONE_SUM = {"algorithm": "noisy-statistics", "hyperparameters": RELEASED["noisy-s
 
 
 def stopped_before(make: Any, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> None:
-    """Make a release that stops when what it releases before the first iteration is computed, and lost."""
+    """Make a release that stops when what it asks before the first iteration is computed, and lost."""
     prepare = releases.ReleaseLoop._prepare
 
     def stopped(self: Any, *given: Any) -> None:

@@ -16,7 +16,7 @@ from dpmc.tuning.recommendation import Prediction, Recommendation, notes, untemp
 MODEL = dpmc.LogisticRegression("y", ["a", "b"], prior_sd=1.0, true_theta=[0.2, 0.5, -0.5])
 
 
-def test_one_release_is_recommended_for_a_regression_and_its_prediction_holds() -> None:
+def test_one_query_is_recommended_for_a_regression_and_its_prediction_holds() -> None:
     found = dpmc.recommend(MODEL, 2000, epsilon=1, twins=2)
     assert found.method == "noisy-statistics"
     assert str(found).startswith("recommended: noisy-statistics")

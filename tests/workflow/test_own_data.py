@@ -191,7 +191,7 @@ def test_the_pipeline_runs_it_and_follows_the_rows(own, tmp_path) -> None:
     chain = folder / "results/mystudy/chains/mine/dp-penalty/eps-2/seed-1.nc"
     assert read_chain(chain).attrs["dataset"] == "my"
     assert (folder / "data/mystudy/mine/my.nc").exists()
-    # Gaussian releases: one run is mu-GDP, two are sqrt(2) mu-GDP (Dong et al. 2022).
+    # Gaussian queries: one run is mu-GDP, two are sqrt(2) mu-GDP (Dong et al. 2022).
     ledger = json.loads(read_chain(chain).attrs["ledger"])
     mu = brentq(lambda mu: gaussian_delta(ledger["epsilon_spent"], mu) - 0.1 / 400, 0.01, 10.0)
     said = (folder / "results/mystudy/spending.txt").read_text()

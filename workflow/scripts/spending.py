@@ -21,10 +21,10 @@ for chain in map(read_chain, sys.argv[2:]):
         chains_on.setdefault(rows, []).append(chain)
 for rows, chains in chains_on.items():
     ledgers = [json.loads(str(chain.attrs["ledger"])) for chain in chains]
-    releases = [event for ledger in ledgers for event in (*ledger["performed"], *ledger["forfeited"])]
+    queries = [event for ledger in ledgers for event in (*ledger["performed"], *ledger["forfeited"])]
     delta = study.delta_for(int(chains[0].attrs["n"]))
     try:
-        spent = f"epsilon {epsilon_text(tight_epsilon(merge(from_json(releases)), delta))}"
+        spent = f"epsilon {epsilon_text(tight_epsilon(merge(from_json(queries)), delta))}"
     except DpmcError:
         spent = "an epsilon that no accountant of dpmc bounds"
     methods = ", ".join(dict.fromkeys(str(chain.attrs["method"]) for chain in chains))

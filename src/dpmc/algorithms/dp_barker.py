@@ -9,10 +9,10 @@ import numpy as np
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.hyperparameters import fraction, integer, lengths
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import Draws, Needs, PrivateData, Releases, State, Values
+from dpmc.base import Draws, Needs, PrivateData, Queries, State, Values
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.barker_correction import barker_correction
-from dpmc.privacy.events import BarkerRelease
+from dpmc.privacy.events import BarkerQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class DPBarker(RandomWalk):
 
     λ is the log ratio of a batch of b rows without replacement and s² estimates its variance. Batch noise and
     N(0, 2 − s²) together have variance 2, up to about s²(b/n − 1/b). Adding V, a correction independent of
-    the rows, gives approximately Logistic(0, 1) noise: Barker's test. One release per iteration.
+    the rows, gives approximately Logistic(0, 1) noise: Barker's test. One query per iteration.
     """
 
     batch_size: int = integer("rows b of a batch", searched=True)
@@ -56,8 +56,8 @@ class DPBarker(RandomWalk):
     def largest_scale(self, ratio: float) -> float:
         return math.sqrt(2.0 * self.batch_size) * ratio / self.clip_factor
 
-    def releases(self, n: int) -> Releases:
-        return Releases(each=(BarkerRelease("batch log-ratio", self.batch_size, n),))
+    def queries(self, n: int) -> Queries:
+        return Queries(each=(BarkerQuery("batch log-ratio", self.batch_size, n),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         return private.barker_log_ratio(theta, proposal, self.clip_factor)
@@ -70,5 +70,5 @@ def fits(batch_size: int, n: int, epsilon: float, delta: float) -> bool:
     """Return whether one test on a batch is (ε, δ)-DP by the accountant `barker-pld`."""
     from dpmc.privacy import accountants  # slow to import, and few samplers need them
 
-    release = BarkerRelease("batch log-ratio", batch_size, n)
-    return accountants.get("barker-pld").delta((release,), epsilon) <= delta
+    query = BarkerQuery("batch log-ratio", batch_size, n)
+    return accountants.get("barker-pld").delta((query,), epsilon) <= delta

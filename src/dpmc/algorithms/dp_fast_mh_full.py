@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, fraction, lengths, positive
 from dpmc.algorithms.walks import PoissonWalk
-from dpmc.base import FastRule, Releases, Values
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.base import FastRule, Queries, Values
+from dpmc.privacy.events import NonPrivateQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +69,15 @@ class DPFastMHFull(PoissonWalk):
             return f"as implemented by its authors, with uniform noise{inverted}: no guarantee"
         return "as published, private on acceptance only: no guarantee"
 
-    def releases(self, n: int) -> Releases:
-        """Return what an iteration releases.
+    def queries(self, n: int) -> Queries:
+        """Return what an iteration asks.
 
-        Variants without a guarantee declare a non-private release. Raises DpmcError if the calibration of
+        Variants without a guarantee declare a non-private query. Raises DpmcError if the calibration of
         Theorem 2 is not valid at these ε and δ.
         """
         if self.variant != "corrected":
-            return Releases(each=(NonPrivateRelease("acceptance test"),))
-        from dpmc.privacy.fast_mh import corrected_release  # loads accountants, which few samplers need
+            return Queries(each=(NonPrivateQuery("acceptance test"),))
+        from dpmc.privacy.fast_mh import corrected_query  # loads accountants, which few samplers need
 
-        event = corrected_release("acceptance test", self.epsilon, self.delta, n, self.rule(n).most_rows)
-        return Releases(each=(event,))
+        event = corrected_query("acceptance test", self.epsilon, self.delta, n, self.rule(n).most_rows)
+        return Queries(each=(event,))

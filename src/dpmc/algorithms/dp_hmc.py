@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, flag, integer, lengths, positive
 from dpmc.algorithms.leapfrog import Hamiltonian
-from dpmc.base import Needs, PrivateData, Releases
-from dpmc.privacy.events import GaussianRelease
+from dpmc.base import Needs, PrivateData, Queries
+from dpmc.privacy.events import GaussianQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +15,7 @@ class DPHMC(Hamiltonian):
     """Draw p ~ N(0, M); take L leapfrog steps of size η with noisy clipped gradients; make the penalty test.
 
     Accept if ln u < T(R + σz) − ½T²σ² + ½pᵀM⁻¹p − ½p'ᵀM⁻¹p' + ln p(θ') − ln p(θ). (The thesis's listing
-    writes u for ln u and drops η from the θ-update.) Each iteration releases one log ratio of noise
+    writes u for ln u and drops η from the θ-update.) Each iteration asks for one log ratio of noise
     multiplier τ_l√n and L + 1 gradients of noise multiplier τ_g√n.
 
     `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence on (0, 1), one sequence
@@ -23,7 +23,7 @@ class DPHMC(Hamiltonian):
     3 of the DP-HMC paper). Jitter costs no privacy and leaves the posterior invariant.
 
     `reuse_gradients` takes the gradient at the start of a trajectory from the previous iteration, so that k
-    iterations release kL + 1 gradients. It leaves the posterior invariant, since a rejection keeps that
+    iterations ask for kL + 1 gradients. It leaves the posterior invariant, since a rejection keeps that
     gradient and does not draw it anew (proof: docs/reference/algorithms/dp-hmc.md).
     """
 
@@ -48,14 +48,14 @@ class DPHMC(Hamiltonian):
         """Return what one iteration consumes: always noise for L + 1 gradients, used or not."""
         return replace(super().needs(dimension), noise_vectors=self.steps + 1)
 
-    def releases(self, n: int) -> Releases:
+    def queries(self, n: int) -> Queries:
         root = np.sqrt(n)
         # Clip bound and noise scale together, so the multiplier is the same wherever the chain goes.
-        ratio = GaussianRelease("log-ratio", self.tau_l * root)
-        gradients = GaussianRelease("gradient", self.tau_g * root, self.steps + 1 - self.reuse_gradients)
-        # The gradient at θ_0; every later trajectory starts with one that was released before.
-        first = (GaussianRelease("gradient", self.tau_g * root),) if self.reuse_gradients else ()
-        return Releases(chain=first, each=(ratio, gradients))
+        ratio = GaussianQuery("log-ratio", self.tau_l * root)
+        gradients = GaussianQuery("gradient", self.tau_g * root, self.steps + 1 - self.reuse_gradients)
+        # The gradient at θ_0; every later trajectory starts with one that was answered before.
+        first = (GaussianQuery("gradient", self.tau_g * root),) if self.reuse_gradients else ()
+        return Queries(chain=first, each=(ratio, gradients))
 
     def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
         return private.gradient(theta, self.clip_g, self.tau_g, stage)

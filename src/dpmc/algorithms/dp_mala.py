@@ -10,8 +10,8 @@ from dpmc.algorithms.hyperparameters import fixed
 class DPMALA(DPHMC):
     """Draw p ~ N(0, M); take one leapfrog step of size η with noisy clipped gradients; make the penalty test.
 
-    Each iteration releases one log ratio of noise multiplier τ_l√n and two gradients of noise multiplier
-    τ_g√n, one at each end of the step. With `reuse_gradients` k iterations release k + 1 gradients. The
+    Each iteration asks for one log ratio of noise multiplier τ_l√n and two gradients of noise multiplier
+    τ_g√n, one at each end of the step. With `reuse_gradients` k iterations ask for k + 1 gradients. The
     accounting is that of DP-HMC (Theorem 4.3), not the sensitivity bound of an unpublished draft.
     """
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import PrivateData, Releases, Values
-from dpmc.privacy.events import GaussianRelease
+from dpmc.base import PrivateData, Queries, Values
+from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.fast_rule import multiplier
 
 
@@ -16,7 +16,7 @@ class DPPenalty(RandomWalk):
     """Propose θ' ~ N(θ, diag(proposal_sd²)); accept if ln u < noisy log ratio + ln p(θ') − ln p(θ).
 
     The noisy log ratio is T(R + σz) − ½T²σ². The correction −½T²σ² makes the posterior exactly invariant if
-    nothing is clipped. One release per iteration, of noise multiplier τ√n.
+    nothing is clipped. One query per iteration, of noise multiplier τ√n.
     """
 
     tau: float = positive("noise multiplier of a log ratio over √n", searched=True)
@@ -44,25 +44,25 @@ class DPPenalty(RandomWalk):
             check_classical(epsilon, delta, noise_multiplier, "say calibration: exact")
         return {**values, "tau": noise_multiplier / float(np.sqrt(n))}
 
-    def releases(self, n: int) -> Releases:
+    def queries(self, n: int) -> Queries:
         # The sensitivity varies with ‖θ − θ'‖, the multiplier does not: the noise grows with the clip bound.
-        return Releases(each=(GaussianRelease("log-ratio", self.tau * np.sqrt(n)),))
+        return Queries(each=(GaussianQuery("log-ratio", self.tau * np.sqrt(n)),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         return private.penalty_log_ratio(theta, proposal, self.clip, self.tau)
 
 
 def exact_multiplier(epsilon: float, delta: float) -> float:
-    """Return the smallest noise multiplier with which a Gaussian release is (ε, δ)-DP, rounded up."""
+    """Return the smallest noise multiplier with which a Gaussian query is (ε, δ)-DP, rounded up."""
     from dpmc.privacy.accountants.gaussian import GaussianDp  # loads accountants, which few samplers need
 
     accountant = GaussianDp()
     low, high = 0.0, 1.0
-    while accountant.delta([GaussianRelease("log-ratio", high)], epsilon) > delta:
+    while accountant.delta([GaussianQuery("log-ratio", high)], epsilon) > delta:
         low, high = high, 2.0 * high
     # Down to neighbouring doubles, so that τ depends on no tolerance; `high` fits in every step.
     while low < 0.5 * (low + high) < high:
         middle = 0.5 * (low + high)
-        fits = accountant.delta([GaussianRelease("log-ratio", middle)], epsilon) <= delta
+        fits = accountant.delta([GaussianQuery("log-ratio", middle)], epsilon) <= delta
         low, high = (low, middle) if fits else (middle, high)
     return high

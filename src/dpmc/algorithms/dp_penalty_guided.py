@@ -10,6 +10,6 @@ from dpmc.algorithms.walks import GuidedWalk
 class DPPenaltyGuided(GuidedWalk, DPPenalty):
     """Move one uniformly chosen component by direction × |N(0, proposal_sd²)|; reverse on rejection.
 
-    Each component keeps a direction ±1, random at the start (`State.carried`). Test and release as in
+    Each component keeps a direction ±1, random at the start (`State.carried`). Test and query as in
     DP penalty.
     """

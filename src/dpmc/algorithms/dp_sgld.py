@@ -16,7 +16,7 @@ DRIFTS = {"correct": 0.5, "published": 1.0}
 class DPSGLD(Langevin):
     """Move to θ' = θ + (h/2)(∇ ln p(θ) + (n/b) Σ_B clip(T ∇ ln p(x_j|θ))) + N(0, h), h = η/n; no test.
 
-    The batch B is b rows drawn without replacement in each iteration. One release per iteration: the sum
+    The batch B is b rows drawn without replacement in each iteration. One query per iteration: the sum
     with N(0, 4/h) noise; the step is a function of it. Its sensitivity is 2nC/b, C the clip bound, so its
     noise multiplier on the batch is b/(C√(ηn)). The DP-HMC paper's code (`drift: published`) has h in place
     of h/2, which gives half the posterior's variance as h → 0 and a noise multiplier of b/(2C√(ηn)).

@@ -19,7 +19,7 @@ class DPSGNHT(Langevin):
     momentum, θ' = θ + hp' and ξ' = ξ + h(‖p'‖²/d − 1). The thermostat ξ removes the heat of batch noise on
     average over directions: stiff directions stay too wide if batch noise is large compared with 2A.
 
-    The batch B is b rows drawn without replacement in each iteration. One release per iteration: the sum
+    The batch B is b rows drawn without replacement in each iteration. One query per iteration: the sum
     with N(0, 2A/h) noise. Its sensitivity is 2nC/b, C the clip bound, so its noise multiplier on the batch is
     b√(2A)/(2C√(ηn)). The DP-HMC paper's code (`order: published`) moves θ and ξ with the old p. These are
     explicit Euler steps, which add energy to the stiffest directions.

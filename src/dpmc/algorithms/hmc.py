@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, integer, lengths, positive
 from dpmc.algorithms.leapfrog import Hamiltonian
-from dpmc.base import PrivateData, Releases
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.base import PrivateData, Queries
+from dpmc.privacy.events import NonPrivateQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +35,10 @@ class HMC(Hamiltonian):
         as_coded = self.clip_distance == "as_coded"
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
-    def releases(self, n: int) -> Releases:
-        """Return what is released: exact answers, ε = ∞."""
-        each = NonPrivateRelease("log-ratio"), NonPrivateRelease("gradient", self.steps)
-        return Releases(chain=(NonPrivateRelease("gradient"),), each=each)
+    def queries(self, n: int) -> Queries:
+        """Return what is asked: exact answers, ε = ∞."""
+        each = NonPrivateQuery("log-ratio"), NonPrivateQuery("gradient", self.steps)
+        return Queries(chain=(NonPrivateQuery("gradient"),), each=each)
 
     def gradient(self, theta: np.ndarray, stage: int, private: PrivateData) -> np.ndarray:
         return private.exact_gradient(theta, self.clip_g)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import integer, positive
-from dpmc.base import Algorithm, Model, Needs, PrivateData, Releases, State
-from dpmc.privacy.events import SubsampledGaussianRelease
+from dpmc.base import Algorithm, Model, Needs, PrivateData, Queries, State
+from dpmc.privacy.events import SubsampledGaussianQuery
 
 
 @dataclass(frozen=True, kw_only=True)
 class Langevin(Algorithm):
-    """Sampler with steps of h = η/n, one release on a batch of b rows each, and no acceptance test."""
+    """Sampler with steps of h = η/n, one query on a batch of b rows each, and no acceptance test."""
 
     batch_size: int = integer("rows b of a batch", searched=True)
     clip: float = positive("clip bound C of the norm of a row's tempered gradient", searched=True)
@@ -27,12 +27,12 @@ class Langevin(Algorithm):
     def needs(self, dimension: int) -> Needs:
         return Needs(words=self.batch_size, ratios=0, gradients=1, noise_vectors=1)
 
-    def releases(self, n: int) -> Releases:
+    def queries(self, n: int) -> Queries:
         multiplier, sensitivity = self.noise_multiplier(n), 2.0 * n * self.clip / self.batch_size
-        event = SubsampledGaussianRelease(
+        event = SubsampledGaussianQuery(
             "batch gradient", multiplier, self.batch_size, n, sensitivity=sensitivity
         )
-        return Releases(each=(event,))
+        return Queries(each=(event,))
 
     def gradient(self, state: State, model: Model, private: PrivateData) -> np.ndarray:
         """Return ∇ ln p(θ) + (n/b) Σ_B clip(T ∇ ln p(x_j|θ)) + noise, (chains, d)."""

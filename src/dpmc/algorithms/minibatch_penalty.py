@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, integer, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import PrivateData, Releases
-from dpmc.privacy.events import SubsampledGaussianRelease
+from dpmc.base import PrivateData, Queries
+from dpmc.privacy.events import SubsampledGaussianQuery
 
 #: Sensitivity of half the batch variance in units of (1 − 1/b)(nTc/b)²: by Lemma 3.4, and the exact one.
 VARIANCE_FACTORS = {"thesis": 3.0, "tight": 2.0}
@@ -19,7 +19,7 @@ class MinibatchPenalty(RandomWalk):
 
     The batch is b rows drawn without replacement in each iteration. Batch noise is corrected like the
     privacy noise, as if the batch mean were normal. The posterior is invariant up to that approximation and
-    up to clipping. One release per iteration, of noise multiplier √τ on the batch.
+    up to clipping. One query per iteration, of noise multiplier √τ on the batch.
     """
 
     tau: float = positive("squared noise multiplier on the batch", searched=True)
@@ -30,9 +30,9 @@ class MinibatchPenalty(RandomWalk):
         "sensitivity of half the batch's variance: Lemma 3.4 or exact", "thesis", "tight"
     )
 
-    def releases(self, n: int) -> Releases:
+    def queries(self, n: int) -> Queries:
         multiplier = float(np.sqrt(self.tau))
-        return Releases(each=(SubsampledGaussianRelease("batch log-ratio", multiplier, self.batch_size, n),))
+        return Queries(each=(SubsampledGaussianQuery("batch log-ratio", multiplier, self.batch_size, n),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         factor = VARIANCE_FACTORS[self.sensitivity]

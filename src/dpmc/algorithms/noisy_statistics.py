@@ -18,7 +18,7 @@ from dpmc.base import (
     Needs,
     NoisySum,
     PrivateData,
-    Releases,
+    Queries,
     State,
     SummaryModel,
     Values,
@@ -26,7 +26,7 @@ from dpmc.base import (
 )
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
-from dpmc.privacy.events import GaussianRelease
+from dpmc.privacy.events import GaussianQuery
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
 #: Longest first step of the search for the mode. Far from the mode the law of a noisy sum can be so wide that
@@ -40,7 +40,7 @@ Target = Callable[[np.ndarray], np.ndarray]  # θ (m, d) -> (m,)
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyStatistics(Algorithm):
-    """Release Σ clip(t(x_j)) + N(0, σ² I) once a run; sample p(θ | noisy sum) by Metropolis–Hastings.
+    """Ask for Σ clip(t(x_j)) + N(0, σ² I) once a run; sample p(θ | noisy sum) by Metropolis–Hastings.
 
     t is the model's `summaries`, clipped to norm `clip` around `centre`. The whole budget is spent on the
     sum, which all chains of a run share: σ = 2 clip times the noise multiplier. The likelihood of the noisy
@@ -79,8 +79,8 @@ class NoisyStatistics(Algorithm):
         """Return what one iteration consumes; uniforms choose the proposal and its length."""
         return Needs(normals=dimension, uniforms=2, ratios=0)
 
-    def releases(self, n: int) -> Releases:
-        return Releases(run=(GaussianRelease("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
+    def queries(self, n: int) -> Queries:
+        return Queries(run=(GaussianQuery("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
 
     def check(self, model: Model) -> None:
         """Raise DpmcError for a model without summaries, and for a centre of another size.
@@ -111,7 +111,7 @@ class NoisyStatistics(Algorithm):
         private: PrivateData,
         generators: Sequence[np.random.Generator],
     ) -> np.ndarray:
-        """Release the sum; return it (k) with the log density at θ (1), the mode (d) and a root (d²).
+        """Ask for the sum; return it (k) with the log density at θ (1), the mode (d) and a root (d²).
 
         The root R has RRᵀ = the covariance of the Laplace approximation. Everything but the sum is computed
         from the sum and public numbers.

@@ -7,8 +7,8 @@ import numpy as np
 from dpmc.algorithms.acceptance import metropolis, settle
 from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
-from dpmc.base import Draws, PrivateData, Releases, State
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.base import Draws, PrivateData, Queries, State
+from dpmc.privacy.events import NonPrivateQuery
 from dpmc.privacy.fast_rule import barker_threshold
 
 
@@ -31,9 +31,9 @@ class RWMH(RandomWalk):
         as_coded = self.clip_distance == "as_coded"
         return "clips by |sum of differences|: as implemented, not as written" if as_coded else ""
 
-    def releases(self, n: int) -> Releases:
-        """Return what is released: exact answers, ε = ∞."""
-        return Releases(each=(NonPrivateRelease("log-ratio"),))
+    def queries(self, n: int) -> Queries:
+        """Return what is asked: exact answers, ε = ∞."""
+        return Queries(each=(NonPrivateQuery("log-ratio"),))
 
     def log_ratio(self, theta: np.ndarray, proposal: np.ndarray, private: PrivateData) -> np.ndarray:
         return private.exact_log_ratio(theta, proposal, self.clip, self.clip_distance == "as_coded")

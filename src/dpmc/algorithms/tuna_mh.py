@@ -6,8 +6,8 @@ import numpy as np
 
 from dpmc.algorithms.hyperparameters import lengths, positive
 from dpmc.algorithms.walks import PoissonWalk
-from dpmc.base import FastRule, Releases
-from dpmc.privacy.events import NonPrivateRelease
+from dpmc.base import FastRule, Queries
+from dpmc.privacy.events import NonPrivateQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,6 @@ class TunaMH(PoissonWalk):
     def rule(self, n: int) -> FastRule:
         return FastRule(np.inf, 1.0, self.batch_mean, most_rows=n, clip=self.public_clip)
 
-    def releases(self, n: int) -> Releases:
-        """Return what is released: an answer without noise, ε = ∞."""
-        return Releases(each=(NonPrivateRelease("acceptance test"),))
+    def queries(self, n: int) -> Queries:
+        """Return what is asked: an answer without noise, ε = ∞."""
+        return Queries(each=(NonPrivateQuery("acceptance test"),))

@@ -86,6 +86,6 @@ class PoissonWalk(Algorithm):
         proposal = state.theta + self.proposal_sd * draws.normal
         ratio = prior_ratio(model, state.theta, proposal)
         rule = self.rule(private.n)
-        # Only the bit is released, so the mechanism makes the whole test and must be given the prior's part.
+        # The answer is the bit alone: the mechanism makes the whole test and must be given the prior's part.
         accepted = private.fast_test(state.theta, proposal, ratio, rule, draws.log_uniform)
         return settle(state, proposal, accepted)

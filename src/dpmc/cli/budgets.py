@@ -7,7 +7,7 @@ from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
-from dpmc.privacy.runs import RunReleases, with_multiplier
+from dpmc.privacy.runs import RunQueries, with_multiplier
 from dpmc.studies import build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
@@ -36,10 +36,8 @@ def budget(options: argparse.Namespace) -> None:
     given = hyperparameters_of(study, options.model, options.method, options.hyperparameters)
     algorithm = build_algorithm(study, options.method, given, len(definition.true_theta), each, n)
     total = None if k else float(canonical_epsilon(options.epsilon))
-    releases = RunReleases.of(algorithm, n, study.chains)
-    answers = releases.by_accountant(
-        delta, epsilon=total, iterations=k, rows_per_person=study.rows_per_person
-    )
+    queries = RunQueries.of(algorithm, n, study.chains)
+    answers = queries.by_accountant(delta, epsilon=total, iterations=k, rows_per_person=study.rows_per_person)
     if total is not None:
         answers = with_multiplier(algorithm, answers)
     if options.json:

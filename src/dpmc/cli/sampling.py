@@ -66,7 +66,7 @@ def sample(options: argparse.Namespace) -> None:
     for seed in sorted({seed for method in asked for seed in method.seeds}):
         first = seed * study.chains
         check_starts(problem.model, problem.starts[first : first + study.chains], first)
-    # Before the first release, while it can still be stopped.
+    # Before the first query, while it can still be stopped.
     _say_what_runs_cost(cells, len(asked[0].seeds))
     with jobs.alone_with_jobs(all_jobs):
         # All are there if another process made them while this one waited.
@@ -170,7 +170,7 @@ def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
     if len(private) * seeds < 2 or datasets.is_public(private[0].problem.dataset):
         return
     accountant, delta = private[0].resolved_accountant(), private[0].delta
-    runs = [cell.releases().total(cell.allowed_iterations()) for cell in private]
+    runs = [cell.queries().total(cell.allowed_iterations()) for cell in private]
     try:
         of_each = [accountant.epsilon(run, delta) for run in runs]
         together = accountant.epsilon([event for run in runs for event in repeat(run, seeds)], delta)

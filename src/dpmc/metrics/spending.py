@@ -8,7 +8,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import Chains
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants.persons import for_persons
-from dpmc.privacy.events import Release, from_json, merge
+from dpmc.privacy.events import Query, from_json, merge
 
 
 def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
@@ -16,7 +16,7 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
 
     budget_iterations: iterations that the budget allows; more than those made if a cap stopped the chain.
     epsilon_spent: by the cell's accountant, at the budget's delta.
-    epsilon_spent_tight: of the same releases, by the preset "tight".
+    epsilon_spent_tight: of the same queries, by the preset "tight".
     epsilon_total, if epsilon is per iteration: of all iterations together, at the delta of one; inf without a
     guarantee.
     Other chains without a budget have no values.
@@ -30,7 +30,7 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
             own["epsilon_total"] = float(ledger["epsilon_spent"])
         if ledger.get("budget"):
             own["epsilon_spent"] = float(ledger["epsilon_spent"])
-            # "inf" if iterations release nothing.
+            # "inf" if iterations ask nothing.
             if chain.attrs.get("budget_iterations", "inf") != "inf":
                 own["budget_iterations"] = int(chain.attrs["budget_iterations"])
             rows = int(ledger.get("rows_per_person", 1))
@@ -50,10 +50,10 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
 
 
 @functools.lru_cache(maxsize=256)
-def tight_epsilon(events: tuple[Release, ...], delta: float, rows: int = 1) -> float:
-    """Return the epsilon of these releases at `delta` by tight accounting, of a person with these rows.
+def tight_epsilon(events: tuple[Query, ...], delta: float, rows: int = 1) -> float:
+    """Return the epsilon of these queries at `delta` by tight accounting, of a person with these rows.
 
-    Raises DpmcError for releases that it cannot bound. Cached, because the chains of a cell have the same
-    releases and the computation takes tenths of a second for batches.
+    Raises DpmcError for queries that it cannot bound. Cached, because the chains of a cell have the same
+    queries and the computation takes tenths of a second for batches.
     """
     return for_persons(accountants.resolve("tight", events), rows).epsilon(events, delta)

@@ -17,7 +17,7 @@ from dpmc.data.histogram import accuracy, bin_counts, symmetric_kl_of_counts
 from dpmc.data.problem import Problem
 from dpmc.metrics.table import Row
 from dpmc.privacy import accountants
-from dpmc.privacy.events import NonPrivateRelease, counts, from_counts, from_json, repeat
+from dpmc.privacy.events import NonPrivateQuery, counts, from_counts, from_json, repeat
 
 TRACE_COLUMNS = ("study", "model", "method", "epsilon", "seed", "iteration", "metric", "value")
 DISTANCE_EVERY = 500
@@ -109,10 +109,10 @@ def spent(chain: Chains) -> dict[int, float]:
         return {}
     accountant, total = accountants.get(str(ledger["accountant"]["name"])), int(chain.attrs["iterations"])
     performed = counts(from_json([*ledger["performed"], *ledger["forfeited"]]))
-    # Ledgers have totals: what the iterations do not share evenly was released before the first one.
+    # Ledgers have totals: what the iterations do not share evenly was asked before the first one.
     once = from_counts({event: count % total for event, count in performed.items() if count % total})
     each = from_counts({event: count // total for event, count in performed.items() if count >= total})
-    private = not any(isinstance(event, NonPrivateRelease) for event in performed)
+    private = not any(isinstance(event, NonPrivateQuery) for event in performed)
     # Some iterations, increasingly far apart, and the last: computing a total ε can take seconds.
     iterations = distance_iterations(chain)
     places = {0, len(iterations) - 1, *(1 << power for power in range(len(iterations).bit_length()))}

@@ -73,7 +73,7 @@ class WhiteSummaries:
 
 
 class Predictors(NamedTuple):
-    """Mean (chains, p) and covariance (chains, p, p) of z over the rows, as released."""
+    """Mean (chains, p) and covariance (chains, p, p) of z over the rows, from the noisy sum."""
 
     mean: np.ndarray
     covariance: np.ndarray
@@ -84,7 +84,7 @@ class RegressionSummaries:
 
     Given A, b has mean Σ z(g(η_j) − c), g(η) the mean of an outcome at η = θ·z. If η is normal over the rows
     that is a function of A, by Stein's lemma. So the law is exact for linear regression, and for others if η
-    is normal. It replaces g by its best line at the released distribution of η: for the log-likelihood a
+    is normal. It replaces g by its best line at the noisy distribution of η: for the log-likelihood a
     polynomial of degree two, fitted where the rows are and not on a fixed interval (Huggins et al. 2017).
 
     The true A has a flat prior, cut to covariances of z that are possible; noise of A adds to the variance of

@@ -1,5 +1,5 @@
-"""Private data: the mechanisms, which alone see rows, their releases, and the privacy accounting.
+"""Private data: the mechanisms, which alone see rows, their queries, and the privacy accounting.
 
-An algorithm declares its releases (`events`). Budget is reserved for them (`ledger`) before a mechanism
-computes anything. An accountant (`accountants`) turns releases into (epsilon, delta).
+An algorithm declares its queries (`events`). Budget is reserved for them (`ledger`) before a mechanism
+computes anything. An accountant (`accountants`) turns queries into (epsilon, delta).
 """

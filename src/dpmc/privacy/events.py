@@ -1,10 +1,10 @@
-"""Releases as data: frozen values that describe what is released about the rows, convertible to JSON.
+"""Queries as data: frozen values that describe what is asked about the rows, convertible to JSON.
 
-A *release* is one noisy answer about the private rows. Algorithms declare the releases of one iteration as a
-tuple of events, the ledger counts them, and accountants turn them into (epsilon, delta). Equal events are
-represented once, with a `count`.
+A *query* asks for one noisy answer about the private rows. Algorithms declare the queries of one iteration
+as a tuple of events, the ledger counts them, and accountants turn them into (epsilon, delta). Equal events
+are represented once, with a `count`.
 
-A new kind of release is a frozen dataclass derived from `Release` with `name` and `count`, listed in `TYPES`.
+A new kind of query is a frozen dataclass derived from `Query` with `name` and `count`, listed in `TYPES`.
 The accountants that can bound it list it in `handles`.
 """
 
@@ -21,24 +21,24 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 
 NEIGHBOURS = "substitute"
-"""The neighbour relation of all releases: one row is replaced; the number of rows is public."""
+"""The neighbour relation of all queries: one row is replaced; the number of rows is public."""
 
 _LEAST = {"count": 1, "n": 1, "batch_size": 1, "most_rows": 0}
 """Whole-number attributes of events, and the smallest allowed value of each."""
-MOST_RELEASES = 10**40  #: more than any run has; a product of larger numbers may be beyond all doubles
+MOST_QUERIES = 10**40  #: more than any run has; a product of larger numbers may be beyond all doubles
 FINITE = sys.float_info.max
 
 
-class Release:
-    """Base of all kinds of releases; raises DpmcError, naming release and attribute, for a wrong value."""
+class Query:
+    """Base of all kinds of queries; raises DpmcError, naming query and attribute, for a wrong value."""
 
-    name: str  # what is released, e.g. "log-likelihood ratio"
-    count: int  # number of such releases, >= 1; each release on a batch draws a new batch
+    name: str  # what is asked, e.g. "log-likelihood ratio"
+    count: int  # number of such queries, >= 1; each query on a batch draws a new batch
     zero_allowed: ClassVar[bool] = False  # whether numbers that are not whole may be 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise DpmcError(f"release name = {shown(self.name)}: must be a non-empty text")
+            raise DpmcError(f"query name = {shown(self.name)}: must be a non-empty text")
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
             key, value = field.name, getattr(self, field.name)
             if key == "name" or (value is None and field.default is None):
@@ -46,8 +46,8 @@ class Release:
             if key == "neighbours":
                 right, rule = value == NEIGHBOURS, repr(NEIGHBOURS)
             elif key in _LEAST:
-                right = _is(value, Integral) and _LEAST[key] <= value <= MOST_RELEASES
-                rule = f"an integer >= {_LEAST[key]}, at most {MOST_RELEASES:g}"
+                right = _is(value, Integral) and _LEAST[key] <= value <= MOST_QUERIES
+                rule = f"an integer >= {_LEAST[key]}, at most {MOST_QUERIES:g}"
             else:
                 right = _is(value, Real) and (0.0 < value <= FINITE or (value == 0 and self.zero_allowed))
                 rule = f"a finite number {'of at least 0' if self.zero_allowed else 'greater than 0'}"
@@ -58,22 +58,22 @@ class Release:
             object.__setattr__(self, key, plain)
 
     def _refusal(self, key: str, rule: str) -> DpmcError:
-        return DpmcError(f"release {shown(self.name)}: {key} = {shown(getattr(self, key))}: {rule}")
+        return DpmcError(f"query {shown(self.name)}: {key} = {shown(getattr(self, key))}: {rule}")
 
     @property
     def mu(self) -> float | None:
-        """Return the mean of one release's privacy loss N(mu, 2 mu); None if that loss is not Gaussian."""
+        """Return the mean of one query's privacy loss N(mu, 2 mu); None if that loss is not Gaussian."""
         return None
 
 
 @dataclass(frozen=True)
-class GaussianRelease(Release):
+class GaussianQuery(Query):
     """A statistic of all rows plus Gaussian noise; its privacy loss is N(mu, 2 mu), mu = 1/(2 s^2)."""
 
     name: str
     noise_multiplier: float  # s = noise sd / sensitivity
     count: int = 1
-    # Euclidean, in the statistic's own units; None if it varies from release to release (a public function of
+    # Euclidean, in the statistic's own units; None if it varies from query to query (a public function of
     # the parameters), so that only the multiplier is fixed.
     sensitivity: float | None = None
     neighbours: str = "substitute"
@@ -86,8 +86,8 @@ class GaussianRelease(Release):
         return 0.5 * inverse * inverse
 
 
-class BatchRelease(Release):
-    """A release on a batch of b of the n rows, drawn uniformly without replacement for each release.
+class BatchQuery(Query):
+    """A query on a batch of b of the n rows, drawn uniformly without replacement for each query.
 
     The rows drawn are secret; the batch size is public.
     """
@@ -107,7 +107,7 @@ class BatchRelease(Release):
 
 
 @dataclass(frozen=True)
-class SubsampledGaussianRelease(BatchRelease):
+class SubsampledGaussianQuery(BatchQuery):
     """A statistic of a batch plus Gaussian noise, e.g. minibatch penalty's (Section 3.4).
 
     The sensitivity is the largest change when one row *of the batch* is replaced, not the norm bound of a row
@@ -120,14 +120,14 @@ class SubsampledGaussianRelease(BatchRelease):
     n: int
     count: int = 1
     neighbours: str = "substitute"
-    sensitivity: float | None = None  # as of a `GaussianRelease`
+    sensitivity: float | None = None  # as of a `GaussianQuery`
 
 
 @dataclass(frozen=True)
-class BarkerRelease(BatchRelease):
+class BarkerQuery(BatchQuery):
     """One test of DP Barker on a batch (Section 3.3, Algorithm 3), with noise variance 2.
 
-    The release is sum(z_i) + N(0, 2 - s^2). Here z_i = (nT/b) r_i is clipped to ±1/sqrt(b), that is r_i to
+    The answer is sum(z_i) + N(0, 2 - s^2). Here z_i = (nT/b) r_i is clipped to ±1/sqrt(b), that is r_i to
     ±sqrt(b)/(nT), and s^2 = sum(z_i^2) - sum(z_i)^2 / b <= 1 is the variance of the batch. A tighter clip
     bound costs no more.
     """
@@ -140,7 +140,7 @@ class BarkerRelease(BatchRelease):
 
 
 @dataclass(frozen=True)
-class FastMetropolisRelease(Release):
+class FastMetropolisQuery(Query):
     """One accept bit of corrected DP-Fast MH (Zhang and Zhang, Algorithm 2, corrected).
 
     One of four tests is made; the choice is a public function of the state and the proposal. A test is on all
@@ -166,7 +166,7 @@ class FastMetropolisRelease(Release):
         super().__post_init__()
         if not (self.epsilon or self.noise_multiplier):
             raise DpmcError(
-                f"release {self.name!r}: epsilon and noise_multiplier are both 0: one must be greater, "
+                f"query {self.name!r}: epsilon and noise_multiplier are both 0: one must be greater, "
                 "because a far proposal takes all rows"
             )
         if bool(self.batch_epsilon or self.batch_noise_multiplier) != (self.most_rows > 0):
@@ -175,8 +175,8 @@ class FastMetropolisRelease(Release):
 
 
 @dataclass(frozen=True)
-class NonPrivateRelease(Release):
-    """An exact answer about the rows: its epsilon is infinite."""
+class NonPrivateQuery(Query):
+    """A query with an exact answer: its epsilon is infinite."""
 
     name: str
     count: int = 1
@@ -187,44 +187,44 @@ class NonPrivateRelease(Release):
         return math.inf
 
 
-TYPES: dict[str, type[Release]] = {
-    "gaussian": GaussianRelease,
-    "subsampled-gaussian": SubsampledGaussianRelease,
-    "barker": BarkerRelease,
-    "fast-metropolis": FastMetropolisRelease,
-    "non-private": NonPrivateRelease,
+TYPES: dict[str, type[Query]] = {
+    "gaussian": GaussianQuery,
+    "subsampled-gaussian": SubsampledGaussianQuery,
+    "barker": BarkerQuery,
+    "fast-metropolis": FastMetropolisQuery,
+    "non-private": NonPrivateQuery,
 }
-"""Every kind of release, by its `type` in JSON."""
+"""Every kind of query, by its `type` in JSON."""
 
 
-def repeat(events: Iterable[Release], times: int) -> tuple[Release, ...]:
+def repeat(events: Iterable[Query], times: int) -> tuple[Query, ...]:
     """Return the events of `times` rounds of `events`: every count multiplied; () for 0 rounds."""
     return tuple(_with_count(event, event.count * times) for event in events) if times else ()
 
 
-def merge(events: Iterable[Release]) -> tuple[Release, ...]:
-    """Return the same releases with equal ones merged into one count, in order of first appearance."""
+def merge(events: Iterable[Query]) -> tuple[Query, ...]:
+    """Return the same queries with equal ones merged into one count, in order of first appearance."""
     return from_counts(counts(events))
 
 
-def counts(events: Iterable[Release]) -> Counter[Release]:
-    """Return how often each release happens: event of count 1 -> total count, in order of appearance."""
-    totals: Counter[Release] = Counter()
+def counts(events: Iterable[Query]) -> Counter[Query]:
+    """Return how often each query happens: event of count 1 -> total count, in order of appearance."""
+    totals: Counter[Query] = Counter()
     for event in events:
         totals[_with_count(event, 1)] += event.count
     return totals
 
 
-def from_counts(totals: Mapping[Release, int]) -> tuple[Release, ...]:
+def from_counts(totals: Mapping[Query, int]) -> tuple[Query, ...]:
     """Return events from counts, the inverse of `counts`; entries of 0 are left out."""
     return tuple(_with_count(single, total) for single, total in totals.items() if total)
 
 
-def total_mu(events: Iterable[Release]) -> float | None:
-    """Return the sum of the Gaussian costs mu of all releases; None if one of them has no Gaussian loss.
+def total_mu(events: Iterable[Query]) -> float | None:
+    """Return the sum of the Gaussian costs mu of all queries; None if one of them has no Gaussian loss.
 
-    Costs add over adaptive Gaussian releases (Theorems 2.11(3), 4.3). The sum is bit-identical for any order
-    of the releases and any division of a run into blocks.
+    Costs add over adaptive Gaussian queries (Theorems 2.11(3), 4.3). The sum is bit-identical for any order
+    of the queries and any division of a run into blocks.
     """
     # Counts are whole, so adding them first makes no rounding error; `fsum` then rounds once, in any order.
     multiplicity: Counter[float] = Counter()
@@ -237,13 +237,13 @@ def total_mu(events: Iterable[Release]) -> float | None:
     return math.inf if math.inf in costs else math.fsum(costs)
 
 
-def to_json(events: Iterable[Release]) -> list[dict[str, Any]]:
+def to_json(events: Iterable[Query]) -> list[dict[str, Any]]:
     """Return the events as JSON-compatible objects, each with its `type`; nothing is merged."""
     tags = {kind: tag for tag, kind in TYPES.items()}
     return [{"type": tags[type(event)], **dataclasses.asdict(event)} for event in events]  # type: ignore[call-overload]
 
 
-def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
+def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Query, ...]:
     """Return events from JSON objects, the inverse of `to_json`.
 
     Raises DpmcError for an unknown type, a missing or unknown key, or a value out of range.
@@ -263,7 +263,7 @@ def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
     return tuple(events)
 
 
-def _with_count(event: Release, count: int) -> Release:
+def _with_count(event: Query, count: int) -> Query:
     if event.count == count:
         return event
     return dataclasses.replace(event, count=count)  # type: ignore[type-var]

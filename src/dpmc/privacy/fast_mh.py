@@ -13,19 +13,19 @@ from dpmc.common.errors import DpmcError
 from dpmc.privacy.accountants import checked_delta, checked_epsilon
 from dpmc.privacy.accountants.fast_mh_profiles import worst
 from dpmc.privacy.accountants.gaussian import GaussianDp
-from dpmc.privacy.events import FastMetropolisRelease, GaussianRelease
+from dpmc.privacy.events import FastMetropolisQuery, GaussianQuery
 from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
 DELTA_ROUNDING = 1e-13  #: exceeds the rounding error of delta, relative to the probability before it
 
 
 def check_classical(epsilon: float, delta: float, noise_multiplier: float, remedy: str) -> None:
-    """Raise DpmcError if a classical noise multiplier does not make a release (epsilon, delta)-DP.
+    """Raise DpmcError if a classical noise multiplier does not make a query (epsilon, delta)-DP.
 
     sqrt(2 ln(1.25/delta))/epsilon is proven for epsilon < 1; at delta = 1e-5 it fails from epsilon = 8.42 on.
     `remedy` ends the message.
     """
-    exact = GaussianDp().delta((GaussianRelease("test", noise_multiplier),), epsilon)
+    exact = GaussianDp().delta((GaussianQuery("test", noise_multiplier),), epsilon)
     if exact > delta:
         raise DpmcError(
             f"epsilon = {epsilon:g}, delta = {delta:g}: the classical noise multiplier "
@@ -33,9 +33,9 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
         )
 
 
-def corrected_release(
+def corrected_query(
     name: str, epsilon: float, delta: float, n: int, most_rows: int = 0, count: int = 1
-) -> FastMetropolisRelease:
+) -> FastMetropolisQuery:
     """Return the event of corrected iterations with the paper's calibration, rows drawn uniformly (p = 1/n).
 
     epsilon_0 = epsilon/(6 K p), delta_0 = delta/(2 K p), sigma_1 = sqrt(2 ln(1.25/delta_0))/epsilon_0,
@@ -68,7 +68,7 @@ def corrected_release(
             )
     on_all = multiplier(epsilon, delta)
     check_classical(epsilon, delta, on_all, "the corrected algorithm needs a smaller epsilon")
-    event = FastMetropolisRelease(name, epsilon, on_all, n, most_rows, free, noise)
+    event = FastMetropolisQuery(name, epsilon, on_all, n, most_rows, free, noise)
     if most_rows:  # by the worst of its tests, rounded up
         (upper,), (lower,) = worst(event).tails(np.array([epsilon]))
         bound = float(upper - math.exp(epsilon) * lower + DELTA_ROUNDING * upper)

@@ -1,6 +1,6 @@
 """The lattice of a release: how fine sums are rounded, and what discrete noise costs beside Gaussian noise.
 
-A release of noise multiplier ν has sums in units of bound/m and discrete Gaussian noise of scale S ≥ 2mν
+A query of noise multiplier ν has sums in units of bound/m and discrete Gaussian noise of scale S ≥ 2mν
 units, 2m the sensitivity. Accountants bound R, normal noise of the same scale around the same integer,
 rounded to the nearest integer: it is post-processing of the Gaussian mechanism. The price of the difference:
 
@@ -24,12 +24,12 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import rounded_up
 from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice
 from dpmc.privacy.events import (
-    BarkerRelease,
-    FastMetropolisRelease,
-    GaussianRelease,
-    NonPrivateRelease,
-    Release,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    FastMetropolisQuery,
+    GaussianQuery,
+    NonPrivateQuery,
+    Query,
+    SubsampledGaussianQuery,
 )
 
 LEAST_SCALE = 2.0**30  #: of the noise in units, and at least `PER_ROW` times n
@@ -42,15 +42,15 @@ SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
 PRICE_DIGITS, SCALE_DIGITS = 8, 10  #: of ε and δ of a price, and of its scale: 2³⁰ has ten
 UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
-Noisy = GaussianRelease | SubsampledGaussianRelease | BarkerRelease
+Noisy = GaussianQuery | SubsampledGaussianQuery | BarkerQuery
 
-SUM = "sum"  #: name of the release of noisy statistics, which has as many numbers as a row has summaries
-VECTORS = ("gradient", "batch gradient", SUM)  #: names of releases of several numbers
+SUM = "sum"  #: name of the query of noisy statistics, which has as many numbers as a row has summaries
+VECTORS = ("gradient", "batch gradient", SUM)  #: names of queries of several numbers
 
-#: Why a kind of release has no discrete noise.
-REFUSED: dict[type[Release], str] = {
-    FastMetropolisRelease: "tests without noise would need exact random bits",
-    NonPrivateRelease: "has no noise, or not enough for any guarantee",
+#: Why a kind of query has no discrete noise.
+REFUSED: dict[type[Query], str] = {
+    FastMetropolisQuery: "tests without noise would need exact random bits",
+    NonPrivateQuery: "has no noise, or not enough for any guarantee",
 }
 
 
@@ -60,7 +60,7 @@ class Price:
 
     epsilon: float
     delta: float
-    numbers: int  # released, all chains together
+    numbers: int  # in the answers, all chains together
     least_scale: float  # of the noise, in units
     bound: str  # "total variation" or "probability ratio"
 
@@ -74,46 +74,46 @@ def units(multiplier: float, n: int) -> int:
     return max(1, min(MOST_UNITS, math.ceil(max(LEAST_SCALE, PER_ROW * n) / (2.0 * multiplier))))
 
 
-def numbers_in(event: Release, dimension: int, summaries: int) -> int:
-    """Return how many numbers a release has: d of a gradient, `summaries` of a sum of them, else one."""
+def numbers_in(event: Query, dimension: int, summaries: int) -> int:
+    """Return how many numbers a query has: d of a gradient, `summaries` of a sum of them, else one."""
     return {SUM: summaries}.get(event.name, dimension) if event.name in VECTORS else 1
 
 
-def lattice_of(events: Iterable[Release], n: int) -> Lattice:
-    """Return the lattice for these releases on n rows; raise DpmcError if they have no Gaussian noise.
+def lattice_of(events: Iterable[Query], n: int) -> Lattice:
+    """Return the lattice for these queries on n rows; raise DpmcError if they have no Gaussian noise.
 
-    Numbers and vectors have one lattice each, the finest that a release of the kind needs. A kind that is not
-    released gets the coarsest.
+    Numbers and vectors have one lattice each, the finest that a query of the kind needs. A kind that is not
+    asked gets the coarsest.
     """
     m = {True: 1, False: 1}
     for event in noisy(events):
         is_vector, multiplier = event.name in VECTORS, multiplier_of(event)
         m[is_vector] = max(m[is_vector], units(multiplier, n))
         if 2.0 * m[is_vector] * multiplier > LARGEST_SCALE:
-            raise DpmcError(f"release {event.name!r}: a noise multiplier of {multiplier:g} is too large")
+            raise DpmcError(f"query {event.name!r}: a noise multiplier of {multiplier:g} is too large")
     return Lattice(ratio=m[False], gradient=m[True])
 
 
-def noisy(events: Iterable[Release]) -> list[Noisy]:
+def noisy(events: Iterable[Query]) -> list[Noisy]:
     """Return the events, which have Gaussian noise; raise DpmcError for any other."""
     found: list[Noisy] = []
     for event in events:
         if not isinstance(event, Noisy):
             reason = REFUSED.get(type(event), "has no Gaussian noise")
-            raise DpmcError(f"release {event.name!r}: {reason}, so it cannot be released")
+            raise DpmcError(f"query {event.name!r}: {reason}, so no release can have it")
         found.append(event)
     return found
 
 
 def multiplier_of(event: Noisy) -> float:
-    """Return the least noise sd of a release over its sensitivity: √b/2 of a Barker test, as s² ≤ 1."""
-    return 0.5 * math.sqrt(event.batch_size) if isinstance(event, BarkerRelease) else event.noise_multiplier
+    """Return the least noise sd of a query over its sensitivity: √b/2 of a Barker test, as s² ≤ 1."""
+    return 0.5 * math.sqrt(event.batch_size) if isinstance(event, BarkerQuery) else event.noise_multiplier
 
 
 def price_of(
-    events: Iterable[Release], n: int, dimension: int, summaries: int, epsilon: float, delta: float
+    events: Iterable[Query], n: int, dimension: int, summaries: int, epsilon: float, delta: float
 ) -> Price:
-    """Return the price of these releases, all of a run, at its budget (ε, δ).
+    """Return the price of these queries, all of a run, at its budget (ε, δ).
 
     `summaries` is the number of a row's summaries, which sums have. More noise has no larger price: the
     scales are those that `units` guarantees. ε and δ are rounded up, and the scale down, to fewer digits than
@@ -123,7 +123,7 @@ def price_of(
     parts = []
     for event in noisy(events):
         scale = min(max(LEAST_SCALE, PER_ROW * n), 2.0 * MOST_UNITS * multiplier_of(event))
-        rounded = ROUNDED if isinstance(event, BarkerRelease) else 0.0
+        rounded = ROUNDED if isinstance(event, BarkerQuery) else 0.0
         parts.append(Part(event.count * numbers_in(event, dimension, summaries), scale, rounded))
     numbers = sum(part.numbers for part in parts)
     least = min((part.scale for part in parts), default=math.inf)
@@ -135,7 +135,7 @@ def price_of(
     if not (least >= 1.0 and price.delta <= 0.5 * delta and price.epsilon <= 0.5 * epsilon):
         raise DpmcError(
             f"epsilon, delta: rounding {numbers} numbers to a lattice would cost epsilon {price.epsilon:.3g} "
-            f"and delta {price.delta:.3g}, more than half of the budget: more noise in each release "
+            f"and delta {price.delta:.3g}, more than half of the budget: more noise in each query "
             "(hyperparameters) makes fewer and cheaper ones"
         )
     return replace(
@@ -147,7 +147,7 @@ def price_of(
 
 
 class Part(NamedTuple):
-    """Numbers of a release, the scale of their noise, and the relative error with which it is rounded."""
+    """Numbers of a query, the scale of their noise, and the relative error with which it is rounded."""
 
     numbers: int
     scale: float

@@ -1,8 +1,8 @@
 """The ledger: budget is reserved before anything is computed, so that it cannot be exceeded.
 
-If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for releases that were
-fixed before the first answer. The ledger cannot know when that was: a release may be computed as soon as it
-is reserved, and a crash may lose its record. So the first reservation fixes what may be released.
+If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for queries that were
+fixed before the first answer. The ledger cannot know when that was: a query may be computed as soon as it
+is reserved, and a crash may lose its record. So the first reservation fixes what may be asked.
 """
 
 import math
@@ -16,7 +16,7 @@ from dpmc.common.values import rounded_up
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_delta, checked_epsilon
 from dpmc.privacy.accountants.persons import OfPersons, for_persons
-from dpmc.privacy.events import NEIGHBOURS, Release, counts, from_counts, from_json, to_json, total_mu
+from dpmc.privacy.events import NEIGHBOURS, Query, counts, from_counts, from_json, to_json, total_mu
 
 SPENT_DIGITS = 6  #: of ε spent in a release: fewer than those in which machines differ
 
@@ -39,11 +39,11 @@ class Budget:
 
 
 class Ledger:
-    """Releases reserved, performed and forfeited on one data set, against one budget.
+    """Queries reserved, performed and forfeited on one data set, against one budget.
 
-    A release takes two steps: `reserve` before it is computed, `perform` afterwards. A release that was
+    A query takes two steps: `reserve` before it is computed, `perform` afterwards. A query that was
     reserved but never performed (a crash) stays reserved, or is written off with `forfeit`; its budget is
-    never returned. So at most the reserved releases can be spent, and they fit the budget. Several chains on
+    never returned. So at most the reserved queries can be spent, and they fit the budget. Several chains on
     the same data share one ledger. Not thread-safe.
 
     If the accountant is not a filter, the first reservation fixes what may be reserved: what was foreseen, or
@@ -51,8 +51,8 @@ class Ledger:
 
     Parameters
     ----------
-    budget : None: no release is refused (non-private chains), but releases are still counted.
-    accountant : computes the cost of releases.
+    budget : None: no query is refused (non-private chains), but queries are still counted.
+    accountant : computes the cost of queries.
     delta : delta at which a ledger without a budget reports the epsilon spent; None: it reports none.
     """
 
@@ -64,36 +64,36 @@ class Ledger:
         self.accountant = accountant
         self.given_delta = None if delta is None else checked_delta(delta)
         # Events of count 1 -> how often. performed + forfeited <= reserved, entry by entry.
-        self._reserved: Counter[Release] = Counter()
-        self._performed: Counter[Release] = Counter()
-        self._forfeited: Counter[Release] = Counter()
-        self._foreseen: Counter[Release] | None = None
+        self._reserved: Counter[Query] = Counter()
+        self._performed: Counter[Query] = Counter()
+        self._forfeited: Counter[Query] = Counter()
+        self._foreseen: Counter[Query] | None = None
         # The latest total that fits the budget: parts of it need no new test.
-        self._fitting: Counter[Release] = Counter()
+        self._fitting: Counter[Query] = Counter()
 
     @property
-    def reserved_events(self) -> tuple[Release, ...]:
-        """Return all releases reserved so far, including performed and forfeited ones."""
+    def reserved_events(self) -> tuple[Query, ...]:
+        """Return all queries reserved so far, including performed and forfeited ones."""
         return from_counts(self._reserved)
 
     @property
-    def performed_events(self) -> tuple[Release, ...]:
-        """Return the releases that took place."""
+    def performed_events(self) -> tuple[Query, ...]:
+        """Return the queries that took place."""
         return from_counts(self._performed)
 
     @property
-    def outstanding_events(self) -> tuple[Release, ...]:
-        """Return the releases that are reserved but neither performed nor forfeited."""
+    def outstanding_events(self) -> tuple[Query, ...]:
+        """Return the queries that are reserved but neither performed nor forfeited."""
         return from_counts(self._outstanding())
 
     @property
-    def spent_events(self) -> tuple[Release, ...]:
-        """Return the releases that were performed or forfeited."""
+    def spent_events(self) -> tuple[Query, ...]:
+        """Return the queries that were performed or forfeited."""
         return from_counts(self._spent())
 
     @property
     def rows_per_person(self) -> int:
-        """Return the most rows of a person whom the budget protects; releases are listed for one row."""
+        """Return the most rows of a person whom the budget protects; queries are listed for one row."""
         return self.accountant.rows if isinstance(self.accountant, OfPersons) else 1
 
     @property
@@ -101,8 +101,8 @@ class Ledger:
         """Return the budget's delta, else the given one; None for neither."""
         return self.given_delta if self.budget is None else self.budget.delta
 
-    def foresee(self, events: Iterable[Release]) -> None:
-        """Fix a whole run's releases, which must fit the budget; parts of them need no further test.
+    def foresee(self, events: Iterable[Query]) -> None:
+        """Fix a whole run's queries, which must fit the budget; parts of them need no further test.
 
         Nothing is reserved. Raises BudgetExceeded if they do not fit. After the first reservation nothing
         more can be foreseen unless the accountant is a filter: this raises BudgetExceeded too.
@@ -115,21 +115,21 @@ class Ledger:
         if not begun:
             self._foreseen = total
 
-    def reserve(self, events: Iterable[Release]) -> None:
-        """Reserve budget for these releases before they are computed.
+    def reserve(self, events: Iterable[Query]) -> None:
+        """Reserve budget for these queries before they are computed.
 
         Raises BudgetExceeded, and records nothing, if they do not fit together with all reserved so far, or
         if they were not foreseen and the accountant is not a filter.
         """
-        # With forfeited releases: what a crash interrupted may have been seen.
+        # With forfeited queries: what a crash interrupted may have been seen.
         total = self._reserved + counts(events)
         self._require_foreseen(total)
         self._require_within_budget(total)
         # Last, so that a refusal leaves the ledger as it was.
         self._reserved = total
 
-    def perform(self, events: Iterable[Release]) -> None:
-        """Record that these reserved releases took place.
+    def perform(self, events: Iterable[Query]) -> None:
+        """Record that these reserved queries took place.
 
         Raises DpmcError, and records nothing, if more is performed than is outstanding.
         """
@@ -137,13 +137,13 @@ class Ledger:
         for event, count in asked.items():
             if count > outstanding[event]:
                 raise DpmcError(
-                    f"release {event.name!r}: {count} performed, but only {outstanding[event]} of this kind "
+                    f"query {event.name!r}: {count} performed, but only {outstanding[event]} of this kind "
                     "reserved"
                 )
         self._performed = self._performed + asked
 
     def forfeit(self) -> None:
-        """Write off the outstanding releases: they count as spent permanently."""
+        """Write off the outstanding queries: they count as spent permanently."""
         self._forfeited = self._forfeited + self._outstanding()
 
     def epsilon(self, delta: float | None = None) -> float:
@@ -188,7 +188,7 @@ class Ledger:
         """Return a ledger from JSON, the inverse of `to_json`; epsilon_spent and mu are not read.
 
         Raises DpmcError if a key is missing or wrong or if more was performed than reserved, and
-        BudgetExceeded if the reserved releases do not fit the budget.
+        BudgetExceeded if the reserved queries do not fit the budget.
         """
         try:
             budget = data["budget"]
@@ -216,14 +216,14 @@ class Ledger:
         ledger.perform(performed)
         return ledger
 
-    def _spent(self) -> Counter[Release]:
+    def _spent(self) -> Counter[Query]:
         return self._performed + self._forfeited
 
-    def _outstanding(self) -> Counter[Release]:
+    def _outstanding(self) -> Counter[Query]:
         # Counters: the difference has no entries of 0 and none below.
         return self._reserved - self._spent()
 
-    def _require_foreseen(self, total: Counter[Release]) -> None:
+    def _require_foreseen(self, total: Counter[Query]) -> None:
         """Raise BudgetExceeded for more than the first reservation fixed, unless it is a filter."""
         fixed = self._reserved if self._foreseen is None and self._reserved else self._foreseen
         if fixed is None or self.accountant.is_filter:
@@ -232,19 +232,19 @@ class Ledger:
             if count > fixed[event]:
                 filters = [known.name for known in accountants.ACCOUNTANTS.values() if known.is_filter]
                 raise BudgetExceeded(
-                    f"release {event.name!r}: {count} in all, {fixed[event]} were fixed by the first "
-                    f"reservation; accountant {self.accountant.name!r} is valid for these alone (releases "
+                    f"query {event.name!r}: {count} in all, {fixed[event]} were fixed by the first "
+                    f"reservation; accountant {self.accountant.name!r} is valid for these alone (queries "
                     f"chosen by earlier answers need an accountant that is a filter: {', '.join(filters)})"
                 )
 
-    def _require_within_budget(self, total: Counter[Release]) -> None:
-        """Raise BudgetExceeded if these releases do not fit.
+    def _require_within_budget(self, total: Counter[Query]) -> None:
+        """Raise BudgetExceeded if these queries do not fit.
 
         The test is the same as in `Accountant.iterations`, so that its result can be reserved. It is computed
         once per cell, because the accountant caches its results.
         """
         budget = self.budget
-        if budget is None or total <= self._fitting:  # delta does not decrease when releases are added
+        if budget is None or total <= self._fitting:  # delta does not decrease when queries are added
             return
         events = from_counts(total)
         # Delta, not epsilon: an epsilon is rounded up and could refuse a run that `iterations` allows.

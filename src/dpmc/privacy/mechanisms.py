@@ -5,7 +5,7 @@ covers. Numbers of clipped rows go to private diagnostics, which no algorithm ma
 algorithms for their names).
 
 All methods work on several chains at once: θ is (chains, d), results are (chains,) or (chains, d). For a
-diverged proposal the result is −∞, a rejection, or NaN; its release is spent nevertheless.
+diverged proposal the result is −∞, a rejection, or NaN; its query is spent nevertheless.
 """
 
 from typing import Any
@@ -212,7 +212,7 @@ class PrivateData:
     ) -> tuple[np.ndarray, Any, np.ndarray]:
         """Return clipped sums, the unit in which they count, tempered, and whether proposals have diverged.
 
-        All are (chains,). Without noise: not a release. At a diverged proposal no rows are read.
+        All are (chains,). Without noise: not for a release. At a diverged proposal no rows are read.
         """
         safe, within, diverged = without_diverged(theta, proposal, bound)
         total, counts = self._evaluator.ratio_sums(theta, safe, within)

@@ -1,4 +1,4 @@
-"""What one run releases, and how many iterations a budget buys for it."""
+"""What one run asks, and how many iterations a budget buys for it."""
 
 import math
 from typing import NamedTuple, Self
@@ -7,25 +7,25 @@ from dpmc.base import Algorithm
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import Accountant, checked_epsilon
 from dpmc.privacy.accountants.persons import for_persons
-from dpmc.privacy.events import Release, repeat
+from dpmc.privacy.events import Query, repeat
 
 
-class RunReleases(NamedTuple):
-    """The releases of one run, all its chains together: `once` before the first iteration, `each` in each."""
+class RunQueries(NamedTuple):
+    """The queries of one run, all its chains together: `once` before the first iteration, `each` in each."""
 
-    once: tuple[Release, ...]
-    each: tuple[Release, ...]
+    once: tuple[Query, ...]
+    each: tuple[Query, ...]
 
     @classmethod
     def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> Self:
-        """Return the releases that an algorithm declares on n rows, for this number of chains."""
-        declared = algorithm.releases(n)
-        # All chains read the same rows, so their releases compose.
+        """Return the queries that an algorithm declares on n rows, for this number of chains."""
+        declared = algorithm.queries(n)
+        # All chains read the same rows, so their queries compose.
         once = (*declared.run, *repeat(declared.chain, chains))
         return cls(once, repeat(declared.each, chains))
 
-    def total(self, iterations: int, first: bool = True) -> tuple[Release, ...]:
-        """Return the releases of these iterations; `first`: with those before the first one."""
+    def total(self, iterations: int, first: bool = True) -> tuple[Query, ...]:
+        """Return the queries of these iterations; `first`: with those before the first one."""
         return (self.once if first else ()) + repeat(self.each, iterations)
 
     def accountant(self, name: str) -> Accountant:
@@ -37,7 +37,7 @@ class RunReleases(NamedTuple):
         return accountant.iterations(self.once, self.each, epsilon, delta)
 
     def suitable(self, rows_per_person: int = 1) -> dict[str, Accountant]:
-        """Return by name the accountants that are meant for these releases."""
+        """Return by name the accountants that are meant for these queries."""
         known, events = accountants.ACCOUNTANTS, self.once + self.each
         return {
             name: for_persons(accountant, rows_per_person)
@@ -55,7 +55,7 @@ class RunReleases(NamedTuple):
     ) -> dict[str, int | float]:
         """Return by suitable accountant the iterations that ε allows, or the ε of iterations if given.
 
-        Where iterations release nothing, ε allows ∞, or 0 if it does not allow what is released before them.
+        Where iterations ask nothing, ε allows ∞, or 0 if it does not allow what is asked before them.
         """
         suitable = self.suitable(rows_per_person).items()
         if iterations is not None:

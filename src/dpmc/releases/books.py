@@ -1,7 +1,7 @@
 """The books of a release file: whether dpmc could have written its hyperparameters and its ledger.
 
-The algorithm is made from the hyperparameters by its own reader. What it releases in all iterations, those
-that are forfeited included, must be what the ledger has. The ledger is rebuilt, so that its releases are held
+The algorithm is made from the hyperparameters by its own reader. What it asks in all iterations, those
+that are forfeited included, must be what the ledger has. The ledger is rebuilt, so that its queries are held
 against its budget again, its ε is computed again, and a key or a text that is not part of a ledger is found.
 The price of discrete noise is computed again; budget and price must make the entry in the ledger of the data
 set.
@@ -18,10 +18,10 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import calibrated, checked, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, not_above_text, shown
-from dpmc.privacy.events import Release, counts, from_json
+from dpmc.privacy.events import Query, counts, from_json
 from dpmc.privacy.lattice import SUM, Price, noisy, numbers_in, price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 
 CLOSE = 1e-12  #: relative difference up to which noise that two machines computed is equal
 RESOLUTION = 2e-9  #: relative difference of ε by two machines, more than that of accountants' searches
@@ -80,10 +80,10 @@ class _Books(NamedTuple):
     """The parts of a run's ledger that are compared with others."""
 
     budget: Budget
-    reserved: Counter[Release]
-    performed: Counter[Release]
-    forfeited: Counter[Release]
-    foreseen: Counter[Release] | None
+    reserved: Counter[Query]
+    performed: Counter[Query]
+    forfeited: Counter[Query]
+    foreseen: Counter[Query] | None
     price: dict[str, Any]
 
     @classmethod
@@ -129,11 +129,11 @@ def algorithms_of(method: str, values: Mapping[str, Any], dimension: int) -> lis
 
 def _declared(
     attrs: Attributes, values: Mapping[str, Any], books: _Books, whole: Budget
-) -> tuple[RunReleases, RunReleases]:
-    """Return the releases of the method that the ledger has, and those of which the price was computed.
+) -> tuple[RunQueries, RunQueries]:
+    """Return the queries of the method that the ledger has, and those of which the price was computed.
 
     They differ if noise follows from the budget: from what prices leave, and from the whole. Raises DpmcError
-    if no algorithm has these hyperparameters and these releases.
+    if no algorithm has these hyperparameters and these queries.
     """
     n, d, chains = attrs["n"], attrs["dimension"], attrs["chains"]
     names, refusal = algorithms_of(attrs["method"], values, d), DpmcError("")
@@ -145,9 +145,9 @@ def _declared(
                 own, full = (calibrated(cls, values, *_pair(budget), n) for budget in (books.budget, whole))
                 own = _as_recorded(own, values, books)
             run, most = (
-                RunReleases.of(read(cls, made, "hyperparameters", d), n, chains) for made in (own, full)
+                RunQueries.of(read(cls, made, "hyperparameters", d), n, chains) for made in (own, full)
             )
-            noisy(run.once + run.each)  # refuses what has no release
+            noisy(run.once + run.each)  # refuses what no release can have
         except DpmcError as error:
             refusal = error
             continue
@@ -155,11 +155,9 @@ def _declared(
             _refuse_centre(values, run, books)
             return run, most
         kinds = ", ".join(sorted({f"{event.name!r}" for event in books.reserved}))
-        refusal = DpmcError(
-            f"ledger: releases {shown(kinds)[1:-1]} are not those of {name}, with their noise"
-        )
+        refusal = DpmcError(f"ledger: queries {shown(kinds)[1:-1]} are not those of {name}, with their noise")
     if len(names) > 1:
-        raise DpmcError(f"method: {attrs['method']}: its hyperparameters have not the ledger's releases")
+        raise DpmcError(f"method: {attrs['method']}: its hyperparameters have not the ledger's queries")
     text = str(refusal)
     raise DpmcError(text if text.startswith(("ledger", "hyperparameters")) else f"method: {names[0]}: {text}")
 
@@ -177,8 +175,8 @@ def _as_recorded(made: dict[str, Any], values: Mapping[str, Any], books: _Books)
     return made
 
 
-def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -> None:
-    """Raise DpmcError for a centre with more than one number for each summary that is released."""
+def _refuse_centre(values: Mapping[str, Any], run: RunQueries, books: _Books) -> None:
+    """Raise DpmcError for a centre with more than one number for each summary that is asked for."""
     centre = values.get("centre", 0.0)
     given = len(centre) if isinstance(centre, list) else 1
     if any(event.name == SUM for event in run.once) and given not in (1, books.price["numbers"]):
@@ -186,7 +184,7 @@ def _refuse_centre(values: Mapping[str, Any], run: RunReleases, books: _Books) -
         raise DpmcError(f"hyperparameters: centre: has {given} values, {rule}")
 
 
-def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
+def _of_counts(run: RunQueries, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
     """Return a problem of counts, by the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
     if asked not in (None, done) or (asked is None and not run.each):  # a sum alone needs a number
@@ -199,9 +197,9 @@ def _of_counts(run: RunReleases, books: _Books, attrs: Attributes, entry: Mappin
     return "" if right else f"counts: do not fit {done} iterations and {spare} forfeited ones"
 
 
-def _sum(once: Counter[Release], j: int, each: Counter[Release], k: int) -> Counter[Release]:
+def _sum(once: Counter[Query], j: int, each: Counter[Query], k: int) -> Counter[Query]:
     """Return the counts of `once` j times and `each` k times."""
-    parts = Counter[Release]({event: j * count for event, count in once.items()})
+    parts = Counter[Query]({event: j * count for event, count in once.items()})
     return parts + Counter({event: k * count for event, count in each.items()})
 
 
@@ -221,7 +219,7 @@ def _of_text(attrs: Attributes, books: _Books) -> str:
 
 
 def _of_price(
-    full: RunReleases, books: _Books, attrs: Attributes, entry: Mapping[str, Any], summaries: int | None
+    full: RunQueries, books: _Books, attrs: Attributes, entry: Mapping[str, Any], summaries: int | None
 ) -> str:
     """Return a problem of the price: it is that of the planned run, and makes the entry with the budget."""
     price, n, d = books.price, attrs["n"], attrs["dimension"]
@@ -243,7 +241,7 @@ def _of_price(
     own = price_of(full.total(iterations), n, d, summaries, epsilon, delta).to_json()
     for key, value in own.items():
         if price[key] != value:
-            return f"prices: {key}: {shown(price[key])} must be {value}, as for the noise of its releases"
+            return f"prices: {key}: {shown(price[key])} must be {value}, as for the noise of its queries"
     # A run keeps to doubles that are not above the decimals of its entry.
     whole = not_above_text(epsilon)
     if books.budget.epsilon != (_left(whole, price["epsilon"]) if price["epsilon"] else whole):

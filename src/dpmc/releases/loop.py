@@ -82,11 +82,11 @@ class Plan(NamedTuple):
 
         Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
         """
-        made, most, releases = cell.allowed_iterations(), cell.budget_iterations, cell.releases()
+        made, most, queries = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
         block, spare = max(1, made // BLOCKS), 0
         if resumed and most is not None:
-            # A kill loses a block, and what was released before the first iteration: at most one more.
-            spare = SPARE * (block + bool(releases.once))
+            # A kill loses a block, and what was asked before the first iteration: at most one more.
+            spare = SPARE * (block + bool(queries.once))
             if cell.iterations is None:
                 made = min(made, most - spare)
             if made + spare > most or (cell.iterations is None and made < LEAST_ITERATIONS):
@@ -159,7 +159,7 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
     Noise that follows from the budget, because it was not given, follows from that which is left. It is more
     than that of the whole budget, whose price is no smaller.
 
-    Raises DpmcError for a cell without a total budget, and for releases without Gaussian noise.
+    Raises DpmcError for a cell without a total budget, and for queries without Gaussian noise.
     """
     if cell.rows_per_person > 1:
         raise DpmcError("rows_per_person: a release protects single rows; give 1")
@@ -168,11 +168,11 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
         raise DpmcError(f"epsilon: {which}: a release needs a finite epsilon of the whole run")
     # The ledger counts decimals, and the double next to one may be above it.
     problem, epsilon, delta = cell.problem, not_above_text(float(cell.epsilon)), not_above_text(cell.delta)
-    lattice = lattice_of(cell.releases().total(1), problem.n)  # raises for what cannot be released
+    lattice = lattice_of(cell.queries().total(1), problem.n)  # raises for what cannot be released
     if cell.algorithm.largest_scale(lattice.ratio) > LARGEST_SCALE:
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
-    most = cell.releases().total(Plan.of(cell, resumed).paid)
+    most = cell.queries().total(Plan.of(cell, resumed).paid)
     cell.algorithm.check(problem.model)
     price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
@@ -187,8 +187,8 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
 
 
 def summaries_of(cell: Cell[Setting]) -> int:
-    """Return how many summaries of a row are released; 0 if none are."""
-    if not any(event.name == SUM for event in cell.releases().once):
+    """Return how many summaries of a row are asked for; 0 if none are."""
+    if not any(event.name == SUM for event in cell.queries().once):
         return 0
     return cast(SummaryModel, cell.problem.model).summary_count
 
@@ -212,7 +212,7 @@ def begin_release(cell: Cell[Setting], price: Price, plan: Plan) -> Run:
     chains = range(cell.chains)
     ledger = ReleaseLedger(cell.budget, cell.resolved_accountant())
     ledger.prices = (price.to_json(),)
-    ledger.foresee(cell.releases().total(plan.paid))
+    ledger.foresee(cell.queries().total(plan.paid))
     jitters = []
     if cell.algorithm.needs(cell.problem.dimension).halton:
         from scipy.stats import qmc  # slow to import, and rarely needed
@@ -251,10 +251,10 @@ class ReleaseLoop(Loop):
 
     def __init__(self, run: Run, rows: np.ndarray, plan: Plan, unfinished: Unfinished) -> None:
         problem = run.cell.problem
-        lattice = lattice_of(run.cell.releases().total(1), problem.n)
+        lattice = lattice_of(run.cell.queries().total(1), problem.n)
         super().__init__([run], LatticeEvaluator(problem.model, rows, lattice))
         self.run, self.plan, self.unfinished = run, plan, unfinished
-        self.whole = self.releases.total(plan.paid)  # all that is paid for
+        self.whole = self.queries.total(plan.paid)  # all that is paid for
         self.lost = 0  # iterations that were lost in kills
 
     def private_data(self, m: int) -> PrivateData:
@@ -273,7 +273,7 @@ class ReleaseLoop(Loop):
             self.prepare_alone()
         while self.done < self.run.total:
             m = min(self.plan.block, self.run.total - self.done)
-            self.run.ledger.reserve(self.releases.total(m, first=self.done == 0))
+            self.run.ledger.reserve(self.queries.total(m, first=self.done == 0))
             self.reserved = m
             self.save_partial()
             with silent():
@@ -286,21 +286,21 @@ class ReleaseLoop(Loop):
         self.save_partial()
 
     def prepare_alone(self) -> None:
-        """Make the releases before the first iteration in a block of their own, if there are any.
+        """Make the queries before the first iteration in a block of their own, if there are any.
 
         Raises DpmcError if they were made before, were lost in a kill, and cannot be paid for again.
         """
-        once, self.releases = self.releases.once, self.releases._replace(once=())
+        once, self.queries = self.queries.once, self.queries._replace(once=())
         if not once:
             return
         try:
-            # Without releases in the iterations the budget is for one alone, whatever it leaves.
-            if not self.releases.each and self.run.ledger.spent_events:
+            # Without queries in the iterations the budget is for one alone, whatever it leaves.
+            if not self.queries.each and self.run.ledger.spent_events:
                 raise BudgetExceeded
             self.run.ledger.reserve(once)
         except BudgetExceeded:
             raise DpmcError(
-                f"{self.unfinished.path}: the process stopped while it made the release before the first "
+                f"{self.unfinished.path}: the process stopped while it made the query before the first "
                 "iteration, which is paid for and lost; nothing is left for another one. Remove the file; "
                 "a new release takes its epsilon from the ledger of the data set again"
             ) from None
@@ -336,7 +336,7 @@ class ReleaseLoop(Loop):
     def resume_from(self, unfinished: Mapping[str, Any]) -> None:
         """Restore what a killed release had released; forfeit the block under way: a spare one replaces it.
 
-        Raises DpmcError if no spare iterations are left. If the block was that of the releases before the
+        Raises DpmcError if no spare iterations are left. If the block was that of the queries before the
         first iteration, one iteration is lost: it pays for these.
         """
         run, about = self.run, unfinished
@@ -349,8 +349,8 @@ class ReleaseLoop(Loop):
             run.draws, run.counts = [about["draws"]], [about["counts"]]
         self.lost = about["lost"] + (about["reserved"] if began else 0)
         if self.prepared:
-            self.releases = self.releases._replace(once=())
-        elif began and self.releases.once and self.releases.each:
+            self.queries = self.queries._replace(once=())
+        elif began and self.queries.once and self.queries.each:
             self.lost += 1
         if self.lost > self.plan.paid - self.plan.made:
             raise DpmcError(

@@ -22,7 +22,7 @@ class Joint(NamedTuple):
 def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf without privacy.
 
-    Runs that only repeat an earlier one (equal arguments, equal chains) release nothing new; leave them out.
+    Runs that only repeat an earlier one (equal arguments, equal chains) tell nothing new; leave them out.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
         Chain files or releases, or results of `dpmc.sample` and `dpmc.release`, all on the same rows and
         for persons with equally many of them.
     delta
-        None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all releases
-        together at this δ, for releases with Gaussian noise on all rows. At the sum of the runs' δ it is
+        None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all queries
+        together at this δ, for queries with Gaussian noise on all rows. At the sum of the runs' δ it is
         smaller than the sum of their ε.
 
     Raises

@@ -14,11 +14,11 @@ from dpmc.data.problem import Setting
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
 from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.ledger import Budget, BudgetExceeded
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 
 #: A chain with fewer iterations has too short a second half to evaluate.
 LEAST_ITERATIONS = 4
-FREE = "spent before the first iteration"  #: what ε is if iterations release nothing
+FREE = "spent before the first iteration"  #: what ε is if iterations ask nothing
 
 
 def iterations_within(most: int | None, asked: int | None, cap: int | None, epsilon: str, kind: str) -> int:
@@ -92,24 +92,24 @@ class Cell(Generic[_P]):
             return None
         return Budget(float(self.epsilon), self.delta)
 
-    def releases(self) -> RunReleases:
-        """Return the releases of a run, all chains together."""
-        return RunReleases.of(self.algorithm, self.problem.n, self.chains)
+    def queries(self) -> RunQueries:
+        """Return the queries of a run, all chains together."""
+        return RunQueries.of(self.algorithm, self.problem.n, self.chains)
 
     def resolved_accountant(self) -> Accountant:
-        """Return the accountant that the cell's name or preset selects for its releases."""
-        return for_persons(self.releases().accountant(self.accountant), self.rows_per_person)
+        """Return the accountant that the cell's name or preset selects for its queries."""
+        return for_persons(self.queries().accountant(self.accountant), self.rows_per_person)
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:
         """Return the iterations of each chain that the budget allows.
 
-        None without a budget, and if iterations release nothing.
+        None without a budget, and if iterations ask nothing.
         """
-        if self.budget is None or not self.releases().each:
+        if self.budget is None or not self.queries().each:
             return None
         accountant, budget = self.resolved_accountant(), self.budget
-        return self.releases().iterations(accountant, budget.epsilon, budget.delta)
+        return self.queries().iterations(accountant, budget.epsilon, budget.delta)
 
     def allowed_iterations(self) -> int:
         """Return the iterations of each chain.
@@ -117,7 +117,7 @@ class Cell(Generic[_P]):
         Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
         costs more than the budget.
         """
-        kind = self.epsilon_kind if self.releases().each else FREE
+        kind = self.epsilon_kind if self.queries().each else FREE
         return iterations_within(
             self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, kind
         )
@@ -174,8 +174,8 @@ class Cell(Generic[_P]):
 
     @derived.fact(FILE, plain=lambda has: 1 if has else None)
     def sums_of_run(self) -> bool:
-        """Return whether a sum is released that all iterations share."""
-        return bool(self.algorithm.releases(self.problem.n).run)
+        """Return whether a sum is asked for that all iterations share."""
+        return bool(self.algorithm.queries(self.problem.n).run)
 
     def kept_every(self, iterations: int) -> int:
         """Return k if every k-th draw is kept: `thin`, or so that at most twice `most_draws` are kept.

@@ -110,7 +110,7 @@ class Loop:
         first = runs[0].cell
         self.problem, self.algorithm = first.problem, first.algorithm
         self.needs: Needs = self.algorithm.needs(self.problem.dimension)
-        self.releases = first.releases()
+        self.queries = first.queries()
         self.runs = self.all_runs = runs
         theta = np.concatenate([run.start for run in self.runs])
         no = np.zeros(len(theta), np.bool_)
@@ -140,7 +140,7 @@ class Loop:
         """Restore the state of a killed job; its finished runs are left out.
 
         A reproducible chain repeats the interrupted block with the same random numbers, so its reservation is
-        performed rather than forfeited: nothing new is released. Raises DpmcError for a broken file.
+        performed rather than forfeited: nothing new is asked. Raises DpmcError for a broken file.
         """
         named = {(run.cell.epsilon, run.seed): run for run in self.runs}
         try:
@@ -184,7 +184,7 @@ class Loop:
             # Reserve the block in every ledger; after a resumption it is reserved already.
             for run in self.runs:
                 if not run.ledger.outstanding_events:
-                    run.ledger.reserve(self.releases.total(m, first=self.done == 0))
+                    run.ledger.reserve(self.queries.total(m, first=self.done == 0))
             self.reserved = m
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
                 self.save(checkpoint)
@@ -216,7 +216,7 @@ class Loop:
         return PrivateData(self.evaluator, self.problem.temperature, self.noise, words, self.bounded_rows)
 
     def advance(self, m: int) -> None:
-        """Run m iterations of all runs, keep draws and counts, and record the releases as performed."""
+        """Run m iterations of all runs, keep draws and counts, and record the queries as performed."""
         private = self.private_data(m)
         normal, uniform = self._numbers("proposal", m), self._numbers("component", m)
         with np.errstate(divide="ignore"):
@@ -236,7 +236,7 @@ class Loop:
         for r, run in enumerate(self.runs):
             own = slice(r * width, (r + 1) * width)
             run.keep(theta[:, own], counts[:, :, own], self.done)
-            run.ledger.perform(self.releases.total(m, first=self.done == 0))
+            run.ledger.perform(self.queries.total(m, first=self.done == 0))
         self.done, self.reserved = self.done + m, 0
 
     def _prepare(self, private: PrivateData, names: tuple[str, ...]) -> np.ndarray:

@@ -45,7 +45,7 @@ class Run:
     ledger: Ledger = working()
     start: np.ndarray = fact(Role.ENTRY, plain=start_digest, check=checks.digits(64))  # (chains, d) θ_0
     beginnings: list[np.random.Generator] = working()  # per chain, before the first iteration
-    shared_noise: np.random.Generator = working()  # of releases that all chains share
+    shared_noise: np.random.Generator = working()  # of queries that all chains share
     streams: list[dict[str, np.random.Generator]] = working()  # per chain, by purpose
     jitters: list[Any] = working()  # per chain, its Halton sequence; empty if the algorithm uses none
     draws: list[np.ndarray] = working(default_factory=list)  # blocks (chains, kept, d)
@@ -124,7 +124,7 @@ def begin(cell: Cell[Problem], seed: int) -> Run:
     ledger = Ledger(cell.budget, cell.resolved_accountant(), delta)
     if total > 0:
         # Fixed before the first answer, as an accountant that is no filter needs.
-        ledger.foresee(cell.releases().total(total))
+        ledger.foresee(cell.queries().total(total))
     chains, names, d = range(cell.chains), stream_names(cell, seed), cell.problem.dimension
     jitters = []
     if cell.algorithm.needs(d).halton:

@@ -15,7 +15,7 @@ from dpmc.data import images, tables
 from dpmc.data.problem import Problem, Setting, read_problem
 from dpmc.models import Definition, definition
 from dpmc.privacy import accountants
-from dpmc.privacy.events import Release
+from dpmc.privacy.events import Query
 from dpmc.sampling.cell import Cell, Given
 from dpmc.studies.hyperparameters import (
     SourcedValues,
@@ -145,7 +145,7 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
     """Return name -> version of the accountants that decide a cell's iterations, noise or recorded ε.
 
     `epsilon` is that of the cell, or "" for all of the method's. Empty if the cell has neither a budget
-    nor an ε per iteration. While hyperparameters are missing or wrong, so that the releases are not known:
+    nor an ε per iteration. While hyperparameters are missing or wrong, so that the queries are not known:
     all accountants that the method's accountant or preset may select.
     """
     spec, about = study.method(method), study.model(model)
@@ -154,13 +154,13 @@ def accountant_versions(study: Study, model: str, method: str, epsilon: str = ""
     total = study.epsilon_kind == "total"
     if epsilon == "inf" and total:
         return {}
-    # A user's model is a program, which is not run to ask for n: no kind of release depends on it.
+    # A user's model is a program, which is not run to ask for n: no kind of query depends on it.
     n = about.n or (MANY if ":" in about.model else definition_of(study, model).n)
-    events: tuple[Release, ...] | None
+    events: tuple[Query, ...] | None
     try:
         given = pinned_hyperparameters(study, model, method)
-        releases = build_algorithm(study, method, given, None, epsilon, n).releases(n)
-        events = releases.run + releases.chain + releases.each
+        queries = build_algorithm(study, method, given, None, epsilon, n).queries(n)
+        events = queries.run + queries.chain + queries.each
         versions = accountants.versions(spec.accountant, events)
     except DpmcError:
         events, versions = None, accountants.versions(spec.accountant)

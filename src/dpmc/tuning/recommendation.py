@@ -150,7 +150,7 @@ def predict(
     try:
         values = clip_of_sum(first) if cls.calibrates_run else first_setting(method, first, {}, make)
         made = make(calibrated(cls, values, float(epsilon), delta, first.n, rows_per_person))
-        if not made.releases().each:
+        if not made.queries().each:
             made = replace(made, iterations=DEFAULT_ITERATIONS)
         made.algorithm.check(first.model)
         if made.allowed_iterations() < LEAST_ITERATIONS:

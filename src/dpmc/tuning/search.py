@@ -167,7 +167,7 @@ class Task:
         try:
             cell = self.cell(setting)
             iterations = cell.allowed_iterations()
-            cell.releases()  # raises if a guarantee cannot be given
+            cell.queries()  # raises if a guarantee cannot be given
         except DpmcError as error:
             return replace(trial, verdict=f"refused: {error}")
         if iterations < LEAST_EVALUATED:

@@ -1,7 +1,7 @@
-"""Accountants: from releases to (epsilon, delta), and from a budget to a number of iterations.
+"""Accountants: from queries to (epsilon, delta), and from a budget to a number of iterations.
 
 `base.Accountant` is their base. A new accountant is a subclass in its own module, listed here. A *preset*
-selects an accountant by the kinds of releases (`resolve`).
+selects an accountant by the kinds of queries (`resolve`).
 """
 
 from collections.abc import Iterable
@@ -20,36 +20,36 @@ from dpmc.privacy.accountants.loss_distribution import (
 )
 from dpmc.privacy.accountants.rdp import RenyiDivergence
 from dpmc.privacy.events import (
-    BarkerRelease,
-    FastMetropolisRelease,
-    GaussianRelease,
-    NonPrivateRelease,
-    Release,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    FastMetropolisQuery,
+    GaussianQuery,
+    NonPrivateQuery,
+    Query,
+    SubsampledGaussianQuery,
 )
 
 _KINDS = (GaussianDp, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
-# In this order `resolve` looks for kinds: accountants of batches bound Gaussian releases too, not vice versa.
-PRESETS: dict[str, dict[type[Release], str]] = {
+# In this order `resolve` looks for kinds: accountants of batches bound Gaussian queries too, not vice versa.
+PRESETS: dict[str, dict[type[Query], str]] = {
     "thesis": {
-        FastMetropolisRelease: "fast-mh-pld",
-        BarkerRelease: "rdp",
-        SubsampledGaussianRelease: "replace-pld",
-        GaussianRelease: "tight",
+        FastMetropolisQuery: "fast-mh-pld",
+        BarkerQuery: "rdp",
+        SubsampledGaussianQuery: "replace-pld",
+        GaussianQuery: "tight",
     },
     "tight": {
-        FastMetropolisRelease: "fast-mh-pld",
-        BarkerRelease: "barker-pld",
-        SubsampledGaussianRelease: "wor-pld",
-        GaussianRelease: "tight",
+        FastMetropolisQuery: "fast-mh-pld",
+        BarkerQuery: "barker-pld",
+        SubsampledGaussianQuery: "wor-pld",
+        GaussianQuery: "tight",
     },
 }
-"""Preset -> kind of release -> accountant: those of the thesis, and the tightest of dpmc.
+"""Preset -> kind of query -> accountant: those of the thesis, and the tightest of dpmc.
 
 The thesis has no DP-Fast MH; both presets use its only accountant. Studies and chain files have two things
-called "tight": this preset, and the accountant of Gaussian releases (`gaussian.GaussianDp`), which it selects
+called "tight": this preset, and the accountant of Gaussian queries (`gaussian.GaussianDp`), which it selects
 for them. Wherever a preset may stand, "tight" is the preset; in ledgers and in columns of tables it is the
 accountant.
 """
@@ -62,16 +62,16 @@ def get(name: str) -> Accountant:
     return ACCOUNTANTS[name]
 
 
-def resolve(name: str, events: Iterable[Release]) -> Accountant:
-    """Return the accountant that a preset or an accountant's name selects for these releases.
+def resolve(name: str, events: Iterable[Query]) -> Accountant:
+    """Return the accountant that a preset or an accountant's name selects for these queries.
 
     A preset selects the accountant of the first kind in its list that occurs among the events and whose
-    accountant can bound them all. So "tight" is the exact Gaussian accountant for Gaussian releases,
+    accountant can bound them all. So "tight" is the exact Gaussian accountant for Gaussian queries,
     `wor-pld` for those on batches, `barker-pld` for Barker tests. An accountant's name selects that one.
 
     Raises DpmcError for an unknown name, and if the accountant cannot bound the events.
     """
-    private = [event for event in events if not isinstance(event, NonPrivateRelease)]
+    private = [event for event in events if not isinstance(event, NonPrivateQuery)]
     if name in ACCOUNTANTS and name not in PRESETS:
         ACCOUNTANTS[name].check(private)
         return ACCOUNTANTS[name]
@@ -79,19 +79,19 @@ def resolve(name: str, events: Iterable[Release]) -> Accountant:
         raise DpmcError(f"accountant = {name!r}: must be one of {', '.join(sorted(names()))}")
     preset = PRESETS[name]
     if not private:  # every accountant then gives 0, or infinity
-        return ACCOUNTANTS[preset[GaussianRelease]]
+        return ACCOUNTANTS[preset[GaussianQuery]]
     for kind, chosen in preset.items():
         if any(isinstance(event, kind) for event in private) and ACCOUNTANTS[chosen].can_bound(private):
             return ACCOUNTANTS[chosen]
     able = [accountant.name for accountant in ACCOUNTANTS.values() if accountant.can_bound(private)]
     raise DpmcError(
-        f"accountant = {name!r}: the preset's choice cannot bound these releases together "
+        f"accountant = {name!r}: the preset's choice cannot bound these queries together "
         f"({', '.join(sorted({type(event).__name__ for event in private}))}); "
         f"accountants that can: {', '.join(able) or 'none'}"
     )
 
 
-def versions(name: str, events: Iterable[Release] | None = None) -> dict[str, str]:
+def versions(name: str, events: Iterable[Query] | None = None) -> dict[str, str]:
     """Return name -> version of the accountant that `resolve` selects; all that it may select for no events.
 
     A result that depends on an accountant is made anew when this changes. Raises DpmcError as `resolve` does.

@@ -1,4 +1,4 @@
-"""The base of all accountants: the releases they bound, epsilon, and iterations for a budget.
+"""The base of all accountants: the queries they bound, epsilon, and iterations for a budget.
 
 An accountant computes one function, delta at a given epsilon (`_delta`). The searches for epsilon and for
 iterations are here. Statements and proofs of each accountant: docs/explanation/accounting.md.
@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
-from dpmc.privacy.events import NonPrivateRelease, Release, merge, repeat, total_mu
+from dpmc.privacy.events import NonPrivateQuery, Query, merge, repeat, total_mu
 
 _Number = TypeVar("_Number", int, float)
 
@@ -24,7 +24,7 @@ MOST_ITERATIONS = 10**18
 
 
 class Accountant(ABC):
-    """Upper bounds on the privacy loss of adaptively composed releases.
+    """Upper bounds on the privacy loss of adaptively composed queries.
 
     A subclass is a frozen dataclass without fields; the package lists its instance in `ACCOUNTANTS`.
 
@@ -34,89 +34,89 @@ class Accountant(ABC):
         Written into every ledger; the version changes when any result changes by more than rounding (epsilon:
         than its resolution).
     handles
-        The kinds of releases that it is meant for. All accept an exact answer (`NonPrivateRelease`), for
+        The kinds of queries that it is meant for. All accept an exact answer (`NonPrivateQuery`), for
         which delta is 1 and epsilon infinite.
     beside
         Further kinds that it can bound, for runs that mix kinds.
     epsilon_resolution
         `epsilon` is rounded up by at most this relative amount; 0: to a double.
     is_filter
-        Whether the total stays valid if the kind and noise of the next release depend on earlier answers.
-        Every accountant is valid for releases fixed before the first one, in any order and stopped at any
+        Whether the total stays valid if the kind and noise of the next query depend on earlier answers.
+        Every accountant is valid for queries fixed before the first one, in any order and stopped at any
         time (docs/explanation/accounting.md).
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
-    handles: ClassVar[tuple[type[Release], ...]]
-    beside: ClassVar[tuple[type[Release], ...]] = ()
+    handles: ClassVar[tuple[type[Query], ...]]
+    beside: ClassVar[tuple[type[Query], ...]] = ()
     epsilon_resolution: ClassVar[float] = 0.0
     is_filter: ClassVar[bool] = False
 
     @abstractmethod
-    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+    def _delta(self, events: tuple[Query, ...], epsilon: float) -> float:
         """Return delta in [0, 1] at epsilon >= 0 for merged events, all of which it can bound.
 
-        It must not decrease when releases are added and not increase with epsilon.
+        It must not decrease when queries are added and not increase with epsilon.
         """
 
-    def _mean_loss(self, events: tuple[Release, ...]) -> float:
+    def _mean_loss(self, events: tuple[Query, ...]) -> float:
         """Return about half the variance of the loss, 0 if unknown; it affects only the time of a search."""
         return total_mu(events) or 0.0
 
-    def _obstacle(self, event: Release) -> str | None:
+    def _obstacle(self, event: Query) -> str | None:
         """Return the reason why it cannot bound an event of a kind that it handles, else None."""
         return None
 
-    def can_bound(self, events: Iterable[Release]) -> bool:
-        """Return whether it can bound every one of these releases."""
+    def can_bound(self, events: Iterable[Query]) -> bool:
+        """Return whether it can bound every one of these queries."""
         return all(self._why_not(event) is None for event in events)
 
-    def is_meant_for(self, events: Iterable[Release]) -> bool:
+    def is_meant_for(self, events: Iterable[Query]) -> bool:
         """Return whether it can bound all of these and is meant for at least one kind among them.
 
-        False, for example, for a subsampling accountant and only Gaussian releases on all rows: it can bound
+        False, for example, for a subsampling accountant and only Gaussian queries on all rows: it can bound
         them, but another accountant is exact. True if there is nothing to bound.
         """
-        private = [event for event in events if not isinstance(event, NonPrivateRelease)]
+        private = [event for event in events if not isinstance(event, NonPrivateQuery)]
         return self.can_bound(private) and (
             not private or any(isinstance(event, self.handles) for event in private)
         )
 
-    def check(self, events: Iterable[Release]) -> None:
-        """Raise DpmcError, naming accountants that can, unless it can bound all of these releases."""
+    def check(self, events: Iterable[Query]) -> None:
+        """Raise DpmcError, naming accountants that can, unless it can bound all of these queries."""
         for event in events:
             reason = self._why_not(event)
             if reason is not None:
                 able = [a.name for a in ACCOUNTANTS.values() if a.can_bound((event,))]
                 raise DpmcError(
-                    f"release {event.name!r}: {reason}; accountants that can: {', '.join(able) or 'none'}"
+                    f"query {event.name!r}: {reason}; accountants that can: {', '.join(able) or 'none'}"
                 )
 
-    def delta(self, events: Iterable[Release], epsilon: float) -> float:
+    def delta(self, events: Iterable[Query], epsilon: float) -> float:
         """Return the smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-DP.
 
-        Raises DpmcError unless 0 < epsilon < inf, and for releases that it cannot bound.
+        Raises DpmcError unless 0 < epsilon < inf, and for queries that it cannot bound.
         """
         return self._delta_of(self._merged(events), checked_epsilon(epsilon))
 
-    def epsilon(self, events: Iterable[Release], delta: float, near: float | None = None) -> float:
+    def epsilon(self, events: Iterable[Query], delta: float, near: float | None = None) -> float:
         """Return the smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
 
         0.0 if the events are (0, delta)-DP. The result is enclosed by neighbouring doubles, or to
         `epsilon_resolution`, and the upper end is returned. The search is faster if the result is close to
-        `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for releases that it cannot bound.
+        `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for queries that it cannot bound.
         """
         return self._epsilon_of(self._merged(events), checked_delta(delta), near)
 
     def iterations(
-        self, once: Iterable[Release], per_iteration: Iterable[Release], epsilon: float, delta: float
+        self, once: Iterable[Query], per_iteration: Iterable[Query], epsilon: float, delta: float
     ) -> int:
         """Return the largest k for which `once` and k times `per_iteration` stay within (epsilon, delta).
 
         0 if not even one iteration fits. k is exact for the computed curve: k satisfies `delta(...) <= delta`
         and k + 1 does not (Algorithm 2, with integers throughout). Raises DpmcError for a bad budget, for
-        releases that it cannot bound, and if an iteration releases nothing, or so little that more than 10^18
+        queries that it cannot bound, and if an iteration asks nothing, or so little that more than 10^18
         fit.
         """
         first, each = self._merged(once), self._merged(per_iteration)
@@ -128,7 +128,7 @@ class Accountant(ABC):
         if excess(0) > 0.0:
             return 0
         if not each:
-            raise DpmcError("an iteration releases nothing: every number of iterations fits the budget")
+            raise DpmcError("an iteration asks nothing: every number of iterations fits the budget")
         # Start at 1.5 times the iterations that zCDP allows for normal losses of these means.
         log_inverse, cost = -math.log(delta), self._mean_loss(each)
         # √mu of mu + 2 √(mu ln(1/delta)) = epsilon, without a difference of nearly equal roots.
@@ -142,16 +142,16 @@ class Accountant(ABC):
 
     # Cached for the seeds of a cell: a composition of loss distributions takes tenths of a second.
     @lru_cache(maxsize=256)  # noqa: B019 - accountants are few, and live as long as the process
-    def _delta_of(self, merged: tuple[Release, ...], epsilon: float) -> float:
+    def _delta_of(self, merged: tuple[Query, ...], epsilon: float) -> float:
         if not merged:
             return 0.0
-        if any(isinstance(event, NonPrivateRelease) for event in merged):
+        if any(isinstance(event, NonPrivateQuery) for event in merged):
             return 1.0
         return self._delta(merged, epsilon)
 
     @lru_cache(maxsize=256)  # noqa: B019
-    def _epsilon_of(self, merged: tuple[Release, ...], delta: float, near: float | None) -> float:
-        if any(isinstance(event, NonPrivateRelease) for event in merged):
+    def _epsilon_of(self, merged: tuple[Query, ...], delta: float, near: float | None) -> float:
+        if any(isinstance(event, NonPrivateQuery) for event in merged):
             return math.inf
         if near:
             start = near
@@ -168,15 +168,15 @@ class Accountant(ABC):
         )
         return math.inf if smallest is None else smallest
 
-    def _merged(self, events: Iterable[Release]) -> tuple[Release, ...]:
+    def _merged(self, events: Iterable[Query]) -> tuple[Query, ...]:
         """Return the events, merged, after `check`."""
         merged = merge(events)
         self.check(merged)
         return merged
 
-    def _why_not(self, event: Release) -> str | None:
-        """Return the reason why it cannot bound a release, else None."""
-        if isinstance(event, NonPrivateRelease):
+    def _why_not(self, event: Query) -> str | None:
+        """Return the reason why it cannot bound a query, else None."""
+        if isinstance(event, NonPrivateQuery):
             return None
         if not isinstance(event, self.handles + self.beside):
             return f"accountant {self.name!r} cannot bound a {type(event).__name__}"

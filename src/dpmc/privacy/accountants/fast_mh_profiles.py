@@ -22,7 +22,7 @@ from dpmc.privacy.accountants.profiles import (
     highest,
     mixed,
 )
-from dpmc.privacy.events import FastMetropolisRelease
+from dpmc.privacy.events import FastMetropolisQuery
 
 LEAST_EPSILON = 1e-12
 """A smaller sensitivity is replaced by this, as a multiplier above `MOST_NOISE`: it can only raise delta."""
@@ -135,7 +135,7 @@ class PoissonBatch:
 
 @lru_cache(maxsize=64)
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
-    """Return (b, probability) of a Poisson(`mean`) variable rounded up to b, without 0 (no release).
+    """Return (b, probability) of a Poisson(`mean`) variable rounded up to b, without 0 (no query).
 
     The largest numbers, of probability at most `REST` together, are left out, too.
     """
@@ -151,7 +151,7 @@ def levels(mean: float) -> tuple[tuple[int, float], ...]:
 
 @dataclass(frozen=True)
 class Maximum:
-    """The worst of several pairs at each epsilon, for a release whose pair is a public choice among them."""
+    """The worst of several pairs at each epsilon, for a query whose pair is a public choice among them."""
 
     profiles: tuple[Profile, ...]
 
@@ -165,7 +165,7 @@ class Maximum:
         return highest([profile.tails(losses) for profile in self.profiles], losses)
 
 
-def profiles(event: FastMetropolisRelease) -> dict[str, Profile]:
+def profiles(event: FastMetropolisQuery) -> dict[str, Profile]:
     """Return the pair of each test that may occur, by name: "full-free", "full-noisy", "batch-free", ..."""
     pairs: dict[str, Profile] = {}
     if event.epsilon:
@@ -181,6 +181,6 @@ def profiles(event: FastMetropolisRelease) -> dict[str, Profile]:
     return pairs
 
 
-def worst(event: FastMetropolisRelease) -> Profile:
-    """Return the pair that dominates one such release."""
+def worst(event: FastMetropolisQuery) -> Profile:
+    """Return the pair that dominates one such query."""
     return Maximum(tuple(profiles(event).values()))

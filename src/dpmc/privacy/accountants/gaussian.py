@@ -1,4 +1,4 @@
-"""Gaussian releases on all rows: their exact privacy curve, and the looser one of zCDP.
+"""Gaussian queries on all rows: their exact privacy curve, and the looser one of zCDP.
 
 The loss of a composition is N(mu, 2 mu) with mu the sum of 1/(2 s^2) (Theorems 2.11(3), 4.3), so that
     delta(epsilon) = [erfc(x) - e^epsilon erfc(y)] / 2,
@@ -17,7 +17,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import erfcx
 
 from dpmc.privacy.accountants.base import Accountant
-from dpmc.privacy.events import GaussianRelease, Release, total_mu
+from dpmc.privacy.events import GaussianQuery, Query, total_mu
 
 #: Exceeds the relative rounding error of a sum of costs.
 MU_ROUNDED_UP = 1.0 + 2.0**-49
@@ -31,7 +31,7 @@ _GAUSS_LEGENDRE = tuple(zip(*(values.tolist() for values in leggauss(5)), strict
 def log_delta(mu: float, epsilon: float) -> float:
     """Return ln delta(epsilon) <= 0 of a loss N(mu, 2 mu), for 0 <= mu <= inf and 0 <= epsilon < inf.
 
-    It is -inf if mu = 0 (nothing was released) or if x^2 overflows. The relative error is about 1e-13.
+    It is -inf if mu = 0 (nothing was asked) or if x^2 overflows. The relative error is about 1e-13.
     """
     if mu == 0.0:
         return -math.inf
@@ -65,19 +65,19 @@ def _log_fall_of_erfcx(x: float, y: float, width: float) -> float:
 
 
 class _OfAllRows(Accountant):
-    """An accountant of Gaussian releases on all rows; delta is rounded up by less than 1e-9 of it."""
+    """An accountant of Gaussian queries on all rows; delta is rounded up by less than 1e-9 of it."""
 
     is_filter = True
-    handles = (GaussianRelease,)
+    handles = (GaussianQuery,)
 
     @staticmethod
     @abstractmethod
     def log_delta(mu: float, epsilon: float) -> float:
-        """Return ln delta(epsilon) <= 0 of releases whose costs 1/(2 s^2) add up to `mu` > 0."""
+        """Return ln delta(epsilon) <= 0 of queries whose costs 1/(2 s^2) add up to `mu` > 0."""
 
-    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+    def _delta(self, events: tuple[Query, ...], epsilon: float) -> float:
         mu = total_mu(events)
-        assert mu is not None  # every kind of release in `handles` has one
+        assert mu is not None  # every kind of query in `handles` has one
         exponent = self.log_delta(mu * MU_ROUNDED_UP, epsilon) if mu else -math.inf
         if exponent == -math.inf:
             return 0.0
@@ -97,7 +97,7 @@ class GaussianDp(_OfAllRows):
 
 @dataclass(frozen=True)
 class ZeroConcentrated(_OfAllRows):
-    """zCDP: each release costs rho = 1/(2 s^2), costs add, and rho gives epsilon.
+    """zCDP: each query costs rho = 1/(2 s^2), costs add, and rho gives epsilon.
 
     rho-zCDP implies (epsilon, delta) for delta = exp(-(epsilon - rho)^2 / (4 rho)) if epsilon > rho
     (Bun and Steinke 2016, Proposition 1.3). A filter: Whitehouse, Ramdas, Rogers and Wu 2023.

@@ -1,6 +1,6 @@
 """Accountants that compose privacy loss distributions: of batches, Barker tests and bits of DP-Fast MH.
 
-Each accountant defines the pair that dominates one release; `pld` composes the pairs. Proofs:
+Each accountant defines the pair that dominates one query; `pld` composes the pairs. Proofs:
 docs/explanation/accounting.md.
 """
 
@@ -24,11 +24,11 @@ from dpmc.privacy.accountants.profiles import (
     Shift,
 )
 from dpmc.privacy.events import (
-    BarkerRelease,
-    FastMetropolisRelease,
-    GaussianRelease,
-    Release,
-    SubsampledGaussianRelease,
+    BarkerQuery,
+    FastMetropolisQuery,
+    GaussianQuery,
+    Query,
+    SubsampledGaussianQuery,
     total_mu,
 )
 
@@ -44,14 +44,14 @@ class LossDistributionAccountant(Accountant):
 
     epsilon_resolution = 1e-9
 
-    def _profile(self, event: Release) -> Profile:
-        """Return the dominating pair of a release that is not Gaussian; here the symmetric one of a batch."""
-        if isinstance(event, BarkerRelease):
+    def _profile(self, event: Query) -> Profile:
+        """Return the dominating pair of a query that is not Gaussian; here the symmetric one of a batch."""
+        if isinstance(event, BarkerQuery):
             return Amplified(BarkerTest(event.batch_size), event.sampling_fraction)
-        assert isinstance(event, SubsampledGaussianRelease)
+        assert isinstance(event, SubsampledGaussianQuery)
         return Amplified(Shift(1.0 / _noise_multiplier(event)), event.sampling_fraction)
 
-    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+    def _delta(self, events: tuple[Query, ...], epsilon: float) -> float:
         profiles = self._profiles(events)
         if not profiles:
             return 0.0
@@ -64,37 +64,37 @@ class LossDistributionAccountant(Accountant):
                 # Every step gives an upper bound; a wider one is only less sharp.
                 step *= 2.0
 
-    def _mean_loss(self, events: tuple[Release, ...]) -> float:
+    def _mean_loss(self, events: tuple[Query, ...]) -> float:
         parts = [(discretised(p, grid_step(p.scale, 1.0)), count) for p, count in self._profiles(events)]
         if any(part.infinite >= 1.0 for part, _ in parts):
             return math.inf
         return 0.5 * math.fsum(count * part.moments(0.0)[2] for part, count in parts)
 
-    def _profiles(self, events: Sequence[Release]) -> list[tuple[Profile, int]]:
-        """Return the pairs and their counts; all Gaussian releases on all rows form one exact pair."""
+    def _profiles(self, events: Sequence[Query]) -> list[tuple[Profile, int]]:
+        """Return the pairs and their counts; all Gaussian queries on all rows form one exact pair."""
         profiles: dict[Profile, int] = {}
         for event in events:
-            if not isinstance(event, GaussianRelease):
+            if not isinstance(event, GaussianQuery):
                 profile = self._profile(event)
                 # Equal pairs are discretised once and composed by one power.
                 profiles[profile] = profiles.get(profile, 0) + event.count
-        mu = total_mu(event for event in events if isinstance(event, GaussianRelease))
+        mu = total_mu(event for event in events if isinstance(event, GaussianQuery))
         if mu:
             shift = min(math.sqrt(2.0 * mu), 1.0 / LEAST_NOISE)  # far below, delta is 1 already
             profiles[Amplified(Shift(shift), 1.0)] = 1
         return list(profiles.items())
 
-    def _obstacle(self, event: Release) -> str | None:
-        if isinstance(event, SubsampledGaussianRelease) and event.noise_multiplier < LEAST_NOISE:
+    def _obstacle(self, event: Query) -> str | None:
+        if isinstance(event, SubsampledGaussianQuery) and event.noise_multiplier < LEAST_NOISE:
             return f"noise_multiplier = {event.noise_multiplier}: must be at least {LEAST_NOISE:g}"
-        if isinstance(event, BarkerRelease) and event.batch_size < SMALLEST_BARKER_BATCH:
+        if isinstance(event, BarkerQuery) and event.batch_size < SMALLEST_BARKER_BATCH:
             return f"batch_size = {event.batch_size}: must be at least {SMALLEST_BARKER_BATCH}"
         return None
 
 
 @dataclass(frozen=True)
 class ReplacePld(LossDistributionAccountant):
-    """Subsampled Gaussian releases as the published figures account for them (Section 3.4).
+    """Subsampled Gaussian queries as the published figures account for them (Section 3.4).
 
     The thesis composes this pair by its Fourier accountant, an approximation without an error bound. Here
     it is rounded up. The pair dominates that of `wor-pld`, so the result is valid but conservative.
@@ -102,42 +102,42 @@ class ReplacePld(LossDistributionAccountant):
 
     name = "replace-pld"
     version = "3"
-    handles = (SubsampledGaussianRelease,)
-    beside = (GaussianRelease,)
+    handles = (SubsampledGaussianQuery,)
+    beside = (GaussianQuery,)
 
-    def _profile(self, event: Release) -> Profile:
-        assert isinstance(event, SubsampledGaussianRelease)
+    def _profile(self, event: Query) -> Profile:
+        assert isinstance(event, SubsampledGaussianQuery)
         s = _noise_multiplier(event)
         return ReplacePair(s * s, event.sampling_fraction)
 
 
 @dataclass(frozen=True)
 class WithoutReplacementPld(LossDistributionAccountant):
-    """Subsampled Gaussian releases by the smallest symmetric profile that bounds a single release.
+    """Subsampled Gaussian queries by the smallest symmetric profile that bounds a single query.
 
     Let s be the noise multiplier on the batch, q = b/n, and g the curve of N(1/s, 1) against N(0, 1). For
-    any data and history a release has delta(epsilon) <= q g(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, and
+    any data and history a query has delta(epsilon) <= q g(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, and
     the mirrored bound for epsilon < 0. Both bounds are attained.
     """
 
     name = "wor-pld"
     version = "3"
-    handles = (SubsampledGaussianRelease,)
-    beside = (GaussianRelease, BarkerRelease)
+    handles = (SubsampledGaussianQuery,)
+    beside = (GaussianQuery, BarkerQuery)
 
 
 @dataclass(frozen=True)
 class BarkerPld(LossDistributionAccountant):
     """Barker tests by the symmetric profile of their worst batch, in place of Theorem 3.3's Rényi bound.
 
-    A test releases a normal variable whose mean and variance both depend on the batch. The largest curve of
-    such a pair has a closed form. Sampling amplifies it as it amplifies a Gaussian release.
+    A test gives a normal variable whose mean and variance both depend on the batch. The largest curve of
+    such a pair has a closed form. Sampling amplifies it as it amplifies a Gaussian query.
     """
 
     name = "barker-pld"
     version = "3"
-    handles = (BarkerRelease,)
-    beside = (GaussianRelease, SubsampledGaussianRelease)
+    handles = (BarkerQuery,)
+    beside = (GaussianQuery, SubsampledGaussianQuery)
 
 
 @dataclass(frozen=True)
@@ -151,35 +151,35 @@ class FastMetropolisPld(LossDistributionAccountant):
 
     name = "fast-mh-pld"
     version = "3"
-    handles = (FastMetropolisRelease,)
-    beside = (GaussianRelease, BarkerRelease, SubsampledGaussianRelease)
+    handles = (FastMetropolisQuery,)
+    beside = (GaussianQuery, BarkerQuery, SubsampledGaussianQuery)
 
-    def _profile(self, event: Release) -> Profile:
-        return worst(event) if isinstance(event, FastMetropolisRelease) else super()._profile(event)
+    def _profile(self, event: Query) -> Profile:
+        return worst(event) if isinstance(event, FastMetropolisQuery) else super()._profile(event)
 
-    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+    def _delta(self, events: tuple[Query, ...], epsilon: float) -> float:
         composed = super()._delta(events, epsilon)
         return min(composed, self._by_moments(events, epsilon)) if composed < 1.0 else 1.0
 
-    def _by_moments(self, events: tuple[Release, ...], epsilon: float) -> float:
+    def _by_moments(self, events: tuple[Query, ...], epsilon: float) -> float:
         """Return a bound: inf over s > 0 of E[e^(s (L - epsilon))] s^s / (1 + s)^(1 + s), plus P(L = inf)."""
-        bits = [event for event in events if isinstance(event, FastMetropolisRelease)]
-        others = [event for event in events if not isinstance(event, FastMetropolisRelease)]
-        # Possible pairs of a release, and the number of such releases.
+        bits = [event for event in events if isinstance(event, FastMetropolisQuery)]
+        others = [event for event in events if not isinstance(event, FastMetropolisQuery)]
+        # Possible pairs of a query, and the number of such queries.
         parts = [(tuple(bit_profiles(event).values()), event.count) for event in bits]
         parts += [((profile,), count) for profile, count in self._profiles(others)]
         infinite = sum(count * max(_moment(p, 1.0)[1] for p in choice) for choice, count in parts)
         return min(1.0, infinite + math.exp(min(0.0, _least_exponent(parts, epsilon))))
 
-    def _obstacle(self, event: Release) -> str | None:
-        if isinstance(event, FastMetropolisRelease):
+    def _obstacle(self, event: Query) -> str | None:
+        if isinstance(event, FastMetropolisQuery):
             for key in ("noise_multiplier", "batch_noise_multiplier"):
                 if 0.0 < getattr(event, key) < LEAST_NOISE:
                     return f"{key} = {getattr(event, key)}: must be 0 or at least {LEAST_NOISE:g}"
         return super()._obstacle(event)
 
 
-def _noise_multiplier(event: SubsampledGaussianRelease) -> float:
+def _noise_multiplier(event: SubsampledGaussianQuery) -> float:
     """Return the noise multiplier, at most `MOST_NOISE`: assuming less noise can only raise delta."""
     return min(event.noise_multiplier, MOST_NOISE)
 

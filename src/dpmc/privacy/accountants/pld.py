@@ -1,6 +1,6 @@
-"""Privacy loss distributions: one release on a grid, rounded up, and their composition by Fourier sums.
+"""Privacy loss distributions: one query on a grid, rounded up, and their composition by Fourier sums.
 
-A pair of distributions (P, Q) *dominates* a release if no test between the outputs on neighbouring
+A pair of distributions (P, Q) *dominates* a query if no test between the outputs on neighbouring
 data does better than the best test between P and Q. The sum of independent losses L = ln dP/dQ, L ~ P,
 then bounds any adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are
 *symmetric*: L under P and -L under Q have the same law, so the positive losses determine the pair.
@@ -30,7 +30,7 @@ from scipy.special import entr
 from dpmc.privacy.accountants.profiles import Profile, Vector
 
 WIDEST_STEP = 1e-4
-"""Grid step of losses; halved until a typical loss of one release is `STEPS_OF_LOSS` steps or more."""
+"""Grid step of losses; halved until a typical loss of one query is `STEPS_OF_LOSS` steps or more."""
 STEPS_OF_LOSS = 48
 MOST_HALVINGS = 3
 """Limit of halvings: for batches below a few thousandths of the rows the bound is looser."""
@@ -41,14 +41,14 @@ FINE = 2**15
 MOST_POINTS = 2**21
 """Length of the longest Fourier sum; for a longer window the tilt is reduced or the step doubled."""
 SMALLEST_TAIL = 1e-45
-"""Probability of losses beyond the grid of one release; they count as infinite."""
+"""Probability of losses beyond the grid of one query; they count as infinite."""
 NEGLIGIBLE = 28.0
 """-ln of the largest tilted mass on either side of the window; that mass adds to delta."""
 
 
 @dataclass(frozen=True, eq=False)
 class Discretised:
-    """A symmetric loss distribution on multiples of `step`: one release, rounded up.
+    """A symmetric loss distribution on multiples of `step`: one query, rounded up.
 
     Compared by identity, so that results for it can be cached.
 
@@ -89,7 +89,7 @@ class Discretised:
 
 @lru_cache(maxsize=16)
 def discretised(profile: Profile, step: float) -> Discretised:
-    """Return one release on the grid: mass between grid points is split between them, keeping P and Q mass.
+    """Return one query on the grid: mass between grid points is split between them, keeping P and Q mass.
 
     Masses at positive losses l are differences of tails, those at -l are e^-l times as large, and the rest
     is at 0.
@@ -323,10 +323,10 @@ def _fast_length(least: int) -> int:
 
 
 def grid_step(scale: float, epsilon: float) -> float:
-    """Return the grid step for releases whose typical loss is `scale`: WIDEST_STEP / 2^j.
+    """Return the grid step for queries whose typical loss is `scale`: WIDEST_STEP / 2^j.
 
     The step is at most scale / STEPS_OF_LOSS if that needs at most `MOST_HALVINGS` halvings j. At large ε
-    it is doubled until the window fits. It does not depend on the number of releases, because delta must rise
+    it is doubled until the window fits. It does not depend on the number of queries, because delta must rise
     with that number.
     """
     halvings = min(MOST_HALVINGS, max(0, math.ceil(math.log2(STEPS_OF_LOSS * WIDEST_STEP / scale))))

@@ -1,7 +1,7 @@
-"""Dominating pairs (P, Q) of one release: tests between P and Q do at least as well as on the release.
+"""Dominating pairs (P, Q) of one query: tests between P and Q do at least as well as on the query.
 
-A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S). The pair dominates a release
-if its curve is nowhere below that of the release, for all neighbouring data sets, in both orders. This
+A pair's curve is delta(epsilon) = sup over tests S of P(S) - e^epsilon Q(S). The pair dominates a query
+if its curve is nowhere below that of the query, for all neighbouring data sets, in both orders. This
 module has the formulas; statements and proofs are in docs/explanation/accounting.md.
 """
 
@@ -24,7 +24,7 @@ SMALLEST_BARKER_BATCH = 100
 
 
 class Pair(Protocol):
-    """A dominating pair (P, Q) of a release, or of a release on a known batch."""
+    """A dominating pair (P, Q) of a query, or of a query on a known batch."""
 
     def __hash__(self) -> int:
         """Return equal hashes for equal pairs, which are then discretised once."""
@@ -66,7 +66,7 @@ def mixed(pairs: Iterable[tuple[float, Pair]], losses: Vector, rest: float) -> T
 
 @dataclass(frozen=True)
 class Shift:
-    """N(d, 1) against N(0, 1): a Gaussian release with noise multiplier 1/d (Theorem 2.11)."""
+    """N(d, 1) against N(0, 1): a Gaussian query with noise multiplier 1/d (Theorem 2.11)."""
 
     d: float
 
@@ -113,7 +113,7 @@ class BarkerTest:
 
 @dataclass(frozen=True)
 class Amplified:
-    """Symmetric profile of a release on a batch of q n of n rows, drawn without replacement.
+    """Symmetric profile of a query on a batch of q n of n rows, drawn without replacement.
 
     delta(epsilon) = q base(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, mirrored below 0. With
     q = 1 it is the base itself.

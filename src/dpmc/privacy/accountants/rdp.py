@@ -1,12 +1,12 @@
 """Rényi differential privacy of the batch algorithms, as the thesis states it (Theorems 3.3, 3.5).
 
-Each release has a curve epsilon(alpha) over integer orders alpha. Curves add over a composition, and
+Each query has a curve epsilon(alpha) over integer orders alpha. Curves add over a composition, and
     epsilon = sum epsilon(alpha) + ln(1/delta) / (alpha - 1)
 at the best order (Theorem 2.5). Both theorems apply an amplification theorem for batches drawn
 without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9):
     epsilon(alpha) = ln(1 + q^2 C(alpha, 2) min{4(e^e(2) - 1), 2 e^e(2)}
                           + 2 sum_{j=3}^{alpha} q^j C(alpha, j) e^((j-1) e(j))) / (alpha - 1)
-where e(j) is the curve of the release given the batch and q = b/n. All sums are in logs.
+where e(j) is the curve of the query given the batch and q = b/n. All sums are in logs.
 """
 
 import math
@@ -18,10 +18,10 @@ from scipy.special import gammaln, logsumexp
 
 from dpmc.privacy.accountants.base import MOST_ITERATIONS, Accountant, crossing
 from dpmc.privacy.accountants.profiles import Vector
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, Release, SubsampledGaussianRelease, total_mu
+from dpmc.privacy.events import BarkerQuery, GaussianQuery, Query, SubsampledGaussianQuery, total_mu
 
 LARGEST_ORDER = 256
-"""Orders of a subsampled Gaussian release are 2 to 256, as in the thesis."""
+"""Orders of a subsampled Gaussian query are 2 to 256, as in the thesis."""
 PUBLISHED_LARGEST_ORDER = 199
 """Orders behind the published curve of Figure 6.1 are 2 to 199."""
 EVERY_ORDER_UP_TO = 1024
@@ -30,35 +30,35 @@ EVERY_ORDER_UP_TO = 1024
 
 @dataclass(frozen=True)
 class RenyiDivergence(Accountant):
-    """Theorem 3.5 for subsampled Gaussian releases, Theorem 3.3 for Barker tests, and mixtures."""
+    """Theorem 3.5 for subsampled Gaussian queries, Theorem 3.3 for Barker tests, and mixtures."""
 
     name = "rdp"
     version = "1"
-    handles = (SubsampledGaussianRelease, BarkerRelease)
-    beside = (GaussianRelease,)
+    handles = (SubsampledGaussianQuery, BarkerQuery)
+    beside = (GaussianQuery,)
 
-    def _delta(self, events: tuple[Release, ...], epsilon: float) -> float:
+    def _delta(self, events: tuple[Query, ...], epsilon: float) -> float:
         orders, total = _sum_of_curves(events)
         # Theorem 2.5 solved for delta.
         return math.exp(min(0.0, float(np.min((orders - 1.0) * (total - epsilon)))))
 
-    def _obstacle(self, event: Release) -> str | None:
-        if isinstance(event, BarkerRelease) and event.batch_size < 16:
+    def _obstacle(self, event: Query) -> str | None:
+        if isinstance(event, BarkerQuery) and event.batch_size < 16:
             return f"batch_size = {event.batch_size}: must be at least 16 for an order between 2 and b/5"
         return None
 
 
 @lru_cache(maxsize=64)
-def curve(event: Release) -> tuple[Vector, Vector]:
-    """Return orders (m,) and epsilon(alpha) (m,) of one release on a batch.
+def curve(event: Query) -> tuple[Vector, Vector]:
+    """Return orders (m,) and epsilon(alpha) (m,) of one query on a batch.
 
-    Of a subsampled Gaussian release by Theorem 3.5, e(j) = j/(2 s^2); of a Barker test by Theorem 3.3, for
+    Of a subsampled Gaussian query by Theorem 3.5, e(j) = j/(2 s^2); of a Barker test by Theorem 3.3, for
     integers 2 < alpha < b/5.
     """
-    if isinstance(event, SubsampledGaussianRelease):
+    if isinstance(event, SubsampledGaussianQuery):
         orders = np.arange(2.0, LARGEST_ORDER + 1.0)
         return orders, _amplified(orders, _gaussian(event, LARGEST_ORDER), event.sampling_fraction)
-    assert isinstance(event, BarkerRelease)
+    assert isinstance(event, BarkerQuery)
     b = event.batch_size
     largest = -(-b // 5) - 1
     orders = np.arange(3.0, min(largest, EVERY_ORDER_UP_TO) + 1.0)
@@ -74,7 +74,7 @@ def curve(event: Release) -> tuple[Vector, Vector]:
     return orders, _amplified(orders, on_batch, event.sampling_fraction)
 
 
-def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta: float) -> int:
+def published_iterations(event: SubsampledGaussianQuery, epsilon: float, delta: float) -> int:
     """Return the iterations of the published curve in Figure 6.1, whose sum stops at j = alpha - 1.
 
     For comparison with the figure only: the sum lacks its last term, so this number may be larger than
@@ -89,7 +89,7 @@ def published_iterations(event: SubsampledGaussianRelease, epsilon: float, delta
     return most
 
 
-def _gaussian(event: SubsampledGaussianRelease, largest: int) -> Vector:
+def _gaussian(event: SubsampledGaussianQuery, largest: int) -> Vector:
     """Return e(j) = j/(2 s^2) for j = 2 ... largest (Theorem 2.11(1)); inf if it overflows."""
     inverse = 1.0 / event.noise_multiplier
     with np.errstate(over="ignore"):
@@ -117,15 +117,15 @@ def _amplified(orders: Vector, on_batch: Vector, q: float, last_term: bool = Tru
     return values
 
 
-def _sum_of_curves(events: tuple[Release, ...]) -> tuple[Vector, Vector]:
+def _sum_of_curves(events: tuple[Query, ...]) -> tuple[Vector, Vector]:
     """Return the orders that all events have, and the sum of their curves at these orders."""
     orders = np.arange(2.0, LARGEST_ORDER + 1.0)
-    gaussian = [event for event in events if isinstance(event, GaussianRelease)]
+    gaussian = [event for event in events if isinstance(event, GaussianQuery)]
     curves = [
         # Without the count, so that runs of different lengths share a cached curve.
         (*curve(replace(event, count=1)), event.count)  # type: ignore[type-var]
         for event in events
-        if not isinstance(event, GaussianRelease)
+        if not isinstance(event, GaussianQuery)
     ]
     for i, (known, _, _) in enumerate(curves):
         # Curves add at one order only, so an order that one of them lacks is lost.

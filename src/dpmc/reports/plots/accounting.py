@@ -11,8 +11,8 @@ from dpmc.algorithms.hyperparameters import searched
 from dpmc.metrics.table import read_table
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import rdp
-from dpmc.privacy.events import SubsampledGaussianRelease
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.events import SubsampledGaussianQuery
+from dpmc.privacy.runs import RunQueries
 from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, build_algorithm, pinned_hyperparameters
@@ -77,11 +77,11 @@ def iterations(study: Study, model: str, method: str, accountant: str) -> list[i
     definition = models.definition(study.models[model].model)
     given = pinned_hyperparameters(study, model, method)
     algorithm = build_algorithm(study, method, given, len(definition.true_theta))
-    releases = RunReleases.of(algorithm, definition.n)
+    queries = RunQueries.of(algorithm, definition.n)
     delta = study.delta_for(definition.n)
     if accountant == AS_PUBLISHED:
-        (event,) = releases.total(1)
-        assert isinstance(event, SubsampledGaussianRelease)
+        (event,) = queries.total(1)
+        assert isinstance(event, SubsampledGaussianQuery)
         return [rdp.published_iterations(event, float(epsilon), delta) for epsilon in EPSILONS]
     chosen = accountants.get(accountant)
-    return [releases.iterations(chosen, float(epsilon), delta) for epsilon in EPSILONS]
+    return [queries.iterations(chosen, float(epsilon), delta) for epsilon in EPSILONS]

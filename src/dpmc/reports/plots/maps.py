@@ -18,7 +18,7 @@ from dpmc.common.streams import stream
 from dpmc.data.problem import Problem
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import models_of
 from dpmc.sampling import loop
@@ -186,9 +186,9 @@ def leapfrog_points(study: Study, label: str, problem: Problem) -> Array:
     values, source = pinned_hyperparameters(study, label, METHOD)
     d = problem.dimension
     algorithm = build_algorithm(study, METHOD, SourcedValues({**values, "steps": LEAPFROGS}, source), d)
-    releases = RunReleases.of(algorithm, problem.n)
-    accountant = releases.accountant(study.methods[METHOD].accountant)
-    k = releases.iterations(accountant, TRAJECTORY_EPSILON, study.delta_for(problem.n))
+    queries = RunQueries.of(algorithm, problem.n)
+    accountant = queries.accountant(study.methods[METHOD].accountant)
+    k = queries.iterations(accountant, TRAJECTORY_EPSILON, study.delta_for(problem.n))
     if k == 0:
         raise DpmcError(f"figure trajectory: epsilon {TRAJECTORY_EPSILON:g} allows no iteration of {METHOD}")
     generator, no = stream("figure", "trajectory"), np.zeros(1, bool)

@@ -73,10 +73,10 @@ def _by_epsilon(study: Study, results: Path, model: str, method: str) -> dict[st
         texts = studies.calibrated_values(study, method, given.values, epsilon, n)
         by_epsilon[epsilon] = {name: _value(value) for name, value in texts.items()}
         algorithm = studies.build_algorithm(study, method, given, dimension, epsilon, n)
-        for release in itertools.chain(*algorithm.releases(n)):
+        for query in itertools.chain(*algorithm.queries(n)):
             for key, words in (("noise_multiplier", ""), ("batch_noise_multiplier", ", batch")):
-                if multiplier := getattr(release, key, None):
-                    name = f"noise multiplier of {release.name}{words}"
+                if multiplier := getattr(query, key, None):
+                    name = f"noise multiplier of {query.name}{words}"
                     by_epsilon[epsilon][name] = f"{multiplier:.4g}"
     first, *others = by_epsilon.values()
     # If ε sets the noise, values at a single ε hold only there.
@@ -97,7 +97,7 @@ def _value(value: Any) -> str:
 
 
 def _iterations(study: Study, results: Path) -> Rows:
-    """Yield texts for each cell and accountant that bounds its releases."""
+    """Yield texts for each cell and accountant that bounds its queries."""
     budgets = read_table(results / study.name / "budgets.csv", BUDGET_COLUMNS, "a table of budgets")
     for row in budgets.to_dict("records"):
         if row["model"] in study.models and row["method"] in study.methods:

@@ -6,13 +6,13 @@ from typing import Any
 from dpmc import studies
 from dpmc.common.errors import DpmcError
 from dpmc.privacy.accountants import ACCOUNTANTS
-from dpmc.privacy.events import NonPrivateRelease
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.events import NonPrivateQuery
+from dpmc.privacy.runs import RunQueries
 from dpmc.sampling.cell import FREE, iterations_within
 from dpmc.studies import SourcedValues, Study
 
-#: accountant: one that is meant for the releases, and that of the study, whose row says `yes` in `chosen`; of
-#: exact releases the study's alone. iterations: of each chain. allowed: those that the budget allows by this
+#: accountant: one that is meant for the queries, and that of the study, whose row says `yes` in `chosen`; of
+#: exact answers the study's alone. iterations: of each chain. allowed: those that the budget allows by this
 #: accountant, or inf. epsilon_spent: by one run, according to it.
 BUDGET_COLUMNS = "study model method epsilon delta iterations accountant chosen allowed epsilon_spent".split()
 
@@ -25,7 +25,7 @@ def rows(
     `hyperparameters` are by (model, method); other cells have the pinned ones.
 
     Raises DpmcError if hyperparameters, the number of rows or the iterations are missing, and if the
-    accountant cannot bound the releases.
+    accountant cannot bound the queries.
     """
     for model, method, epsilon in study.cells():
         try:
@@ -50,17 +50,17 @@ def _rows(
     given = given or studies.pinned_hyperparameters(study, model, method)
     delta = study.delta_for(n)
     algorithm = studies.build_algorithm(study, method, given, dimension, epsilon, n)
-    releases = RunReleases.of(algorithm, n, study.chains)
-    chosen, events = releases.accountant(spec.accountant), releases.total(1)
-    exact = any(isinstance(event, NonPrivateRelease) for event in events)
+    queries = RunQueries.of(algorithm, n, study.chains)
+    chosen, events = queries.accountant(spec.accountant), queries.total(1)
+    exact = any(isinstance(event, NonPrivateQuery) for event in events)
     used = [one for one in ACCOUNTANTS.values() if one is chosen or (one.is_meant_for(events) and not exact)]
     budget = float(epsilon) if study.epsilon_kind == "total" and epsilon != "inf" else None
     most: dict[str, int] = {}
-    if budget is not None and releases.each:
-        most = {one.name: releases.iterations(one, budget, delta) for one in used}
-    kind, asked = study.epsilon_kind if releases.each else FREE, study.iterations(model, method)
+    if budget is not None and queries.each:
+        most = {one.name: queries.iterations(one, budget, delta) for one in used}
+    kind, asked = study.epsilon_kind if queries.each else FREE, study.iterations(model, method)
     iterations = iterations_within(most.get(chosen.name), asked, spec.most_iterations, epsilon, kind)
-    cell, events = (study.name, model, method, epsilon, delta, iterations), releases.total(iterations)
+    cell, events = (study.name, model, method, epsilon, delta, iterations), queries.total(iterations)
     for one in used:
         # With the arguments of `Ledger.epsilon` at the end of a run, so that both have the same digits.
         spent = one.epsilon(events, delta, budget if one is chosen else None)

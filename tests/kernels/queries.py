@@ -8,8 +8,8 @@ import numpy as np
 
 from dpmc import evaluators
 from dpmc.privacy import noise
-from dpmc.privacy.events import BarkerRelease, GaussianRelease, SubsampledGaussianRelease
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.events import BarkerQuery, GaussianQuery, SubsampledGaussianQuery
+from dpmc.privacy.runs import RunQueries
 from kernels.ladder import Kernel, Numbers, Probe, Spy, numbers, private_data, run, steps
 
 
@@ -36,22 +36,22 @@ def watched(kernel: Kernel, chains: int, m: int) -> Iterator[tuple[int, Numbers,
 
 
 def declared(algorithm: Any, n: int, name: str, first: bool) -> tuple[int, float | None]:
-    """Releases of this name that an iteration declares, and their multiplier (None: exact)."""
-    once, each = RunReleases.of(algorithm, n)
+    """Queries of this name that an iteration declares, and their multiplier (None: exact)."""
+    once, each = RunQueries.of(algorithm, n)
     events = [e for e in (once if first else ()) + tuple(each) if e.name == name]
-    multipliers = {e.noise_multiplier if isinstance(e, GaussianRelease) else None for e in events}
+    multipliers = {e.noise_multiplier if isinstance(e, GaussianQuery) else None for e in events}
     assert len(multipliers) <= 1, f"several multipliers for {name}"
     return sum(e.count for e in events), multipliers.pop() if multipliers else None
 
 
-def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
-    """Return the differences between performed and declared releases; empty if there are none.
+def query_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
+    """Return the differences between performed and declared queries; empty if there are none.
 
     Every question about the rows must be declared, bounded by clip‖θ − θ'‖₂ (or the gradient's clip), and
     answered with fresh noise of sd T · multiplier · 2 · bound.
     """
     if kernel.algorithm.batch_size:
-        return batch_release_faults(kernel, chains, m)
+        return batch_query_faults(kernel, chains, m)
     algorithm, setting, faults = kernel.algorithm, kernel.setting, Complaints()
     clip = getattr(algorithm, "clip_l", getattr(algorithm, "clip", np.inf))
     for i, _, evaluator, source in watched(kernel, chains, m):
@@ -82,17 +82,17 @@ def release_faults(kernel: Kernel, chains: int = 2, m: int = 4) -> list[str]:
     return faults
 
 
-def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
-    """As `release_faults`, for kernels that look at batches.
+def batch_query_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
+    """As `query_faults`, for kernels that look at batches.
 
-    One release an iteration: a batch of the declared size, by that iteration's own words; rows bounded by
+    One query an iteration: a batch of the declared size, by that iteration's own words; rows bounded by
     c = clip‖θ − θ'‖₂ with noise sd multiplier · (2nTc/b + factor (1 − 1/b)(nTc/b)²), or, for Barker's
     test, by clip_factor √b/(nT) with noise variance 2 less the batch's. Or a gradient of rows bounded by
     clip/T with noise sd multiplier · 2n clip/b, the declared sensitivity.
     """
     algorithm, n, faults = kernel.algorithm, kernel.setting.n, Complaints()
-    once, each = RunReleases.of(algorithm, n)
-    kind = BarkerRelease if kernel.is_barker else SubsampledGaussianRelease
+    once, each = RunQueries.of(algorithm, n)
+    kind = BarkerQuery if kernel.is_barker else SubsampledGaussianQuery
     wanted = [(kind, algorithm.batch_size, n, 1, "substitute")]
     if once or [(type(e), e.batch_size, e.n, e.count, e.neighbours) for e in each] != wanted:
         return [f"declared {once}, {each}"]
@@ -128,7 +128,7 @@ def batch_release_faults(kernel: Kernel, chains: int, m: int) -> list[str]:
 
 
 def attained_multipliers(kernel: Kernel) -> dict[str, tuple[float, float]]:
-    """Return the measured noise multiplier and the declared one, for each release of one iteration.
+    """Return the measured noise multiplier and the declared one, for each query of one iteration.
 
     Two data sets differ in one row, which is as extreme as a row can be and lies on opposite sides.
     The change of the noiseless answer is the sensitivity attained; the change of the answer from
@@ -162,7 +162,7 @@ def attained_multipliers(kernel: Kernel) -> dict[str, tuple[float, float]]:
             for side, rows in zip((1.0, -1.0), ends, strict=True)
         )
         sd = 0.5 * (answers(ends[0], 1.0)[0] - answers(ends[0], -1.0)[0])
-        return {"batch log-ratio": (sd / change, algorithm.releases(setting.n).each[0].noise_multiplier)}
+        return {"batch log-ratio": (sd / change, algorithm.queries(setting.n).each[0].noise_multiplier)}
 
     (low, low_gradient), (high, high_gradient) = (answers(moved(s, setting.rows), 0.0) for s in (1.0, -1.0))
     (minus, minus_gradient), (plus, plus_gradient) = (
