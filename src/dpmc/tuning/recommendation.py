@@ -184,8 +184,8 @@ def norms(problem: Problem) -> np.ndarray:
 
 def clip_of_sum(problem: Problem) -> dict[str, Any]:
     """Return the clip bound that few simulated rows exceed; the noise follows from the budget."""
-    if not hasattr(problem.model, "summaries"):
-        raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
+    if not hasattr(problem.model, "summary_count"):
+        raise DpmcError("needs an exponential family with as many statistics as parameters")
     return {"clip": float(f"{np.quantile(norms(problem), ROWS_KEPT):.3g}")}
 
 
