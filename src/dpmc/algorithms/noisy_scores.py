@@ -69,6 +69,8 @@ class Rounds:
         tables: Any = None,
         warm: tuple[float, ...] | None = None,
         at: float | None = AT,
+        work: float | None = None,
+        far: float | None = None,
     ) -> None:
         self.family, self.n, self.prior, self.mu, self.share, self.clip = family, n, prior, mu, share, clip
         self.log_sd_prior = log_sd
@@ -80,6 +82,8 @@ class Rounds:
         self.tables = {} if tables is None else tables
         self.reach = float(np.clip(n * mu / (20.0 * self.p**1.5), 1.3, 5.0))
         self.at = at
+        self.work = work
+        self.far = far
         self.centre = AT if at is None else at
         self.record: list[Mean] = []
 
@@ -144,10 +148,20 @@ class Rounds:
             spread_sd = asked.spread_sd
             if k >= warm:
                 main.append(mean)
-                mean = mean_of(main)
+                weights = np.ones(len(main))
+                if self.far and not self.table(c, sd).is_location:
+                    last = theta
+                    back = np.linalg.inv(whitening)
+                    away = [np.linalg.norm(back @ (one.theta - last)) for one in main]
+                    weights = np.array([1.0 / (1.0 + (x / self.far) ** 4) for x in away])
+                mean = mean_of(main, weights)
                 spread_sd /= np.sqrt(len(main))
             start = covariance
-            posterior, d = posterior_of(mean, self.prior, start)
+            prior = self.prior
+            if self.work and not self.table(c, sd).is_location and k < len(self.shares) - 1:
+                most = (self.work / self.table(c, sd).reference(prior.mean[0]).root) ** 2
+                prior = Normal(prior.mean, np.diag(np.minimum(np.diag(prior.covariance), most)))
+            posterior, d = posterior_of(mean, prior, start)
             covariance = posterior.covariance
             if log_sd is not None:
                 log_sd = log_sd_of(mean.spread, spread_sd, n, c, sd, self.log_sd_prior)
@@ -161,11 +175,12 @@ class Rounds:
         self.result = posterior, log_sd, mean, d
 
 
-def mean_of(answers: list[Mean]) -> Mean:
+def mean_of(answers: list[Mean], weights: np.ndarray) -> Mean:
     """Return the mean of answers with one T, B and H."""
-    k, first = len(answers), answers[0]
+    first, weights = answers[0], weights / weights.sum()
+    k = 1.0 / (weights**2).sum()
     theta, scores, information, squares, spread = (
-        sum(getattr(one, name) for one in answers) / k
+        sum(w * getattr(one, name) for w, one in zip(weights, answers, strict=True))
         for name in ("theta", "scores", "information", "squares", "spread")
     )
     return first._replace(

@@ -1,0 +1,92 @@
+"""Answers: methods that ask once a run, after which their noisy answers are data.
+
+A chain pays for each of its iterations. An answer pays for its queries alone: the posterior given what was
+answered costs nothing more, for as many draws as one likes, and later for other priors (`dpmc.posterior`).
+What was asked and answered is a group of the file.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpmc.algorithms.acceptance import moved_to
+from dpmc.algorithms.dp_penalty import exact_multiplier
+from dpmc.algorithms.hyperparameters import positive
+from dpmc.base import Algorithm, Draws, Model, Needs, Posterior, PrivateData, State, Values
+
+Answered = Mapping[str, np.ndarray]  #: what was asked and answered, by name
+ROUNDING = 1.0 + 1e-12  #: more than the rounding errors of a sum of costs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Algorithm):
+    """A method whose draws are independent, given the noisy answers of one run, which its chains share."""
+
+    noise_multiplier: float = positive("noise sd over sensitivity of all queries; by default the budget's")
+
+    calibrates_run = True
+    default_iterations = 1000
+    #: Dimensions of the arrays of an answer by name: "round", "parameter", "summary", …
+    dimensions: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _posteriors: dict[bytes, Posterior] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    @classmethod
+    def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
+        """Return the hyperparameters `values` with the least noise such that the run is (ε, δ)-DP.
+
+        The m = `per_person` rows of a person move an answer by m times as much as one row.
+        """
+        return {"noise_multiplier": per_person * exact_multiplier(epsilon, delta) * ROUNDING, **values}
+
+    def needs(self, dimension: int) -> Needs:
+        """Return what a draw consumes."""
+        return Needs(normals=dimension, uniforms=2, ratios=0)
+
+    @abstractmethod
+    def shapes(self, model: Model) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays of an answer by name."""
+
+    @abstractmethod
+    def ask(self, model: Model, private: PrivateData) -> list[Answered]:
+        """Return what was asked and answered, for each run."""
+
+    @abstractmethod
+    def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
+        """Return the posterior given an answer: public computation on it."""
+
+    def prepare(
+        self, theta: np.ndarray, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]
+    ) -> np.ndarray:
+        """Ask; return all arrays of each chain's answer in one (chains, e), with 0 chains in common."""
+        answers = self.ask(model, private)
+        names = self.shapes(model)
+        flat = np.array([np.concatenate([np.ravel(one[name]) for name in names]) for one in answers])
+        return flat.repeat(len(theta) // len(flat), axis=0)
+
+    def answered(self, carried: np.ndarray, model: Model) -> dict[str, np.ndarray]:
+        """Return the arrays of an answer by name from what a chain carries (e,)."""
+        found, first = {}, 0
+        for name, shape in self.shapes(model).items():
+            size = int(np.prod(shape))
+            found[name] = carried[first : first + size].reshape(shape)
+            first += size
+        return found
+
+    def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
+        """Draw from each chain's posterior, independently of where it is."""
+        theta = np.empty(state.theta.shape)
+        for c, carried in enumerate(state.carried):
+            key = carried.tobytes()
+            if key not in self._posteriors:
+                answered = self.answered(carried, model)
+                self._posteriors[key] = self.posterior(answered, model, private.n, private.temperature)
+            theta[c] = self._posteriors[key].at(draws.normal[c : c + 1], draws.uniform[c : c + 1])[0]
+        return moved_to(state, theta)
+
+
+def described(model: Any) -> str:
+    """Return a model's name for messages."""
+    return type(model).__name__
