@@ -62,6 +62,9 @@ class Posterior(Protocol):
     def draws(self, generator: np.random.Generator, size: int) -> Array:
         """Return exact draws (size, d)."""
 
+    def at(self, normal: Array, uniform: Array) -> Array:
+        """Return draws (m, d) made of standard normal numbers (m, d) and uniform ones (m, 2)."""
+
     def mean(self) -> Array:
         """Return E θ (d,)."""
 

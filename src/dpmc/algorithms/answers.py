@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.acceptance import moved_to
+from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.algorithms.hyperparameters import positive
 from dpmc.base import Algorithm, Draws, Model, Needs, Posterior, PrivateData, State, Values
@@ -84,7 +84,7 @@ class Answer(Algorithm):
                 answered = self.answered(carried, model)
                 self._posteriors[key] = self.posterior(answered, model, private.n, private.temperature)
             theta[c] = self._posteriors[key].at(draws.normal[c : c + 1], draws.uniform[c : c + 1])[0]
-        return moved_to(state, theta)
+        return settle(state, theta, np.ones(len(theta), np.bool_))
 
 
 def described(model: Any) -> str:

@@ -64,7 +64,7 @@ def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -
     return _declared(KeyRule(meaning, words, lambda value: _number(value, most, words)), default)
 
 
-def integer(meaning: str, searched: bool = False) -> Any:
+def integer(meaning: str, default: object = MISSING, searched: bool = False) -> Any:
     """Declare a whole number ≥ 1."""
 
     def check(value: object) -> int:
@@ -72,7 +72,7 @@ def integer(meaning: str, searched: bool = False) -> Any:
         # What is not whole goes on unchanged: `count` shows it in its error.
         return count(int(number) if number.is_integer() else value)
 
-    return _declared(KeyRule(meaning, "whole, at least 1", check, searched=searched, is_whole=True))
+    return _declared(KeyRule(meaning, "whole, at least 1", check, searched=searched, is_whole=True), default)
 
 
 def lengths(meaning: str, searched: bool = False) -> Any:

@@ -1,189 +1,243 @@
-"""Noisy scores: a few rounds of noisy bounded scores of a regression, then a posterior that knows its noise."""
+"""Noisy scores: a few rounds of noisy bounded scores of a regression, then a posterior that knows its noise.
 
-import functools
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+In each round rows give a bounded score that is unbiased given their predictors, at a public θ_k, and their
+information (`privacy/questions.py`). Warm-up rounds find θ and a matrix T that makes rows white; main rounds
+keep T and the bounds, so that their mean is one answer at the mean θ. What is asked depends on earlier noisy
+answers and public numbers alone (docs/reference/algorithms/noisy-scores.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from dpmc.algorithms.answers import Answer, Answered
+from dpmc.algorithms.hyperparameters import fraction, integer, positive
 from dpmc.algorithms.score_answers import (
     LogSd,
-    Mean,
     Normal,
+    Round,
     log_sd_of,
+    mean_of,
     mean_weight,
     posterior_of,
     predicted_variance,
-    symmetric_power,
     whitened,
 )
+from dpmc.base import Model, Posterior, PrivateData, Queries
+from dpmc.common.errors import DpmcError
+from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.score_tables import ScoreTable
-from dpmc.privacy.questions import LengthQuestion, Question, ScoreAnswer, ScoreQuestion
+from dpmc.privacy.events import GaussianQuery
+from dpmc.privacy.questions import LARGEST_SHARE, LengthQuestion, Question, ScoreQuestion
 
-#: Shares of the budget of the rounds that find θ and T; the main rounds divide the rest.
-WARM_UP = (0.05, 0.05, 0.1)
-WARM_UP_UNKNOWN_SD = (0.03, 0.03, 0.03, 0.05, 0.06)
-LENGTH_SHARE = 0.01  #: of a row's length, in the warm-up and the first main round
-TRUST = 2.0  #: longest step, in units of T
-AT = 0.5  #: η at which B, H and c are chosen
-CLIPS = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5)
+#: Shares of the budget of the warm-up rounds. Five find an intercept of 3 or a residual sd that is 10 times
+#: off; fewer do not.
+WARM_UP = (0.03, 0.03, 0.03, 0.05, 0.06)
+LENGTH_SHARE = 0.01  #: of the budget, for the rows' mean length; at most a third of a round's
+TRUST = 2.0  #: longest step, in units of T: farther away scores are not linear
+#: Largest prior sd while θ_k is looked for, in units of 1/a: beyond it a score tells little. The answer is
+#: used with the prior as it is.
+SEARCHED = 1.0
+AT = 0.5  #: η at which bounds are chosen; others between 0 and 1 change little
+#: Multiples b of B = b sup √p and clip bounds c among which the least predicted variance is chosen.
 BOUNDS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5)
+CLIPS = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5)
+BINARY_CLIP = 3.0  #: 0/1 outcomes bound their score themselves
+WARM_CLIP = 1.5  #: least c of warm-up rounds, whose θ is far off
+LEAST_INFORMATION = 7.0  #: of nμ/p^1.5: below it there are fewer than 86 % of 90 % intervals that hold
+LITTLE_INFORMATION = 10.0  #: below it a warning says so
 
 
-@functools.lru_cache(maxsize=64)
-def _chosen(table_of: Any, p: int, strength: float, clips: tuple[float, ...]) -> tuple[float, float]:
-    best = (np.inf, 0.0, 0.0)
-    for c in clips:
-        r = table_of(c)
-        for b in BOUNDS:
-            value = predicted_variance(b, r.slope / r.root, r.variance, r.bound, p, strength)
-            best = min(best, (value, b, c))
-    return best[1], best[2]
+@dataclass(frozen=True, kw_only=True)
+class NoisyScores(Answer):
+    """Ask noisy bounded scores of a regression in a few rounds; draw from the posterior given the answers."""
+
+    clip: float | None = positive("clip bound of scores, in their sds; by default the best predicted", None)
+    rounds: int = integer("main rounds, which share what warm-up rounds leave of the budget", default=5)
+    information_share: float = fraction("share of a round's budget for the information", default=0.2)
+
+    is_recommended = True
+    explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
+
+    @property
+    def mu(self) -> float:
+        """Return the Gaussian-DP parameter of all rounds together."""
+        return 1.0 / self.noise_multiplier
+
+    @property
+    def shares(self) -> tuple[tuple[float, float], ...]:
+        """Return each round's shares of the budget: of its length question (or 0), and of its scores."""
+        main = (1.0 - sum(WARM_UP)) / self.rounds
+        totals = (*WARM_UP, *[main] * self.rounds)
+        lengths = [min(LENGTH_SHARE, total / 3.0) if k <= len(WARM_UP) else 0.0 for k, total in enumerate(totals)]
+        return tuple((length, total - length) for length, total in zip(lengths, totals, strict=True))
+
+    def queries(self, n: int) -> Queries:
+        named = [pair for length, scores in self.shares for pair in (("length", length), ("scores", scores))]
+        multiplier = self.noise_multiplier
+        return Queries(run=tuple(GaussianQuery(name, multiplier / np.sqrt(w)) for name, w in named if w))
+
+    def check(self, model: Model, n: int | None = None) -> None:
+        """Raise DpmcError for a model that is no regression, and for too little information for intervals."""
+        family = getattr(model, "family", None)
+        if family is None or not hasattr(model, "design"):
+            raise DpmcError(
+                "noisy-scores: the model must be a regression: dpmc.LinearRegression, LogisticRegression, "
+                "PoissonRegression, NegativeBinomialRegression, or dpmc.Regression with a family of your own"
+            )
+        if getattr(model, "tempering", None) is not None:
+            raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
+        if self.information_share > LARGEST_SHARE:
+            rule = f"{self.information_share:g} must be at most {LARGEST_SHARE}, or the noise would not do"
+            raise DpmcError(f"hyperparameters: information_share: {rule}")
+        ScoreTable(_unit_family(model), BINARY_CLIP)  # raises for a family whose functions do not fit
+        p = len(coefficients(model))
+        if n is not None and n * self.mu < LEAST_INFORMATION * p**1.5:
+            raise DpmcError(
+                f"noisy-scores: n times mu is {n * self.mu:.3g} (n = {n}, mu = {self.mu:.3g}); intervals hold "
+                f"from {LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
+                f"coefficients: {int(LEAST_INFORMATION * p**1.5 / self.mu) + 1} rows, "
+                f"{LEAST_INFORMATION * p**1.5 / (n * self.mu):.2g} times the mu, or fewer predictors would do"
+            )
+
+    def shapes(self, model: Model) -> dict[str, tuple[int, ...]]:
+        k, p = len(WARM_UP) + self.rounds, len(coefficients(model))
+        sizes = {"round": k, "parameter": p, "other": p}
+        return {name: tuple(sizes[dim] for dim in dims) for name, dims in Round.dimensions().items()}
+
+    def ask(self, model: Model, private: PrivateData) -> list[Answered]:
+        runs = [Search(self, model, private.n) for _ in range(private.runs)]
+        steps = [run.questions() for run in runs]
+        asked = [next(step) for step in steps]
+        while asked:
+            numbers = private.answers(asked)
+            try:
+                asked = [step.send(own) for step, own in zip(steps, numbers, strict=True)]
+            except StopIteration:
+                asked = []  # all runs ask equally often
+        return [Round.stacked(run.rounds) for run in runs]
+
+    def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
+        return posterior_given(Round.unstacked(answered), prior_of(model), log_sd_prior(model), n)
+
+
+def coefficients(model: Any) -> tuple[str, ...]:
+    """Return the names of the coefficients of a regression: its parameters but a residual sd."""
+    return tuple(model.design.coefficients)
+
+
+def prior_of(model: Any) -> Normal:
+    """Return the prior of the coefficients of a regression."""
+    sds = np.asarray(model.prior_sd, float)[: len(coefficients(model))]
+    return Normal(np.zeros(len(sds)), np.diag(sds**2))
+
+
+def log_sd_prior(model: Any) -> LogSd | None:
+    """Return the prior of ln sd; None if the residual sd is no parameter."""
+    if len(model.prior_sd) == len(coefficients(model)):
+        return None
+    return LogSd(0.0, float(model.prior_sd[-1]) ** 2)
+
+
+def _unit_family(model: Any) -> Any:
+    """Return the family of a regression, with sd 1 if its residual sd is a parameter."""
+    return replace(model.family, sd=1.0) if log_sd_prior(model) else model.family
+
+
+def posterior_given(rounds: list[Round], prior: Normal, log_sd: LogSd | None, n: int) -> Posterior:
+    """Return the posterior given the rounds of an answer, with any normal prior of the coefficients."""
+    main = mean_of(rounds[len(WARM_UP) :])
+    found, _ = posterior_of(main, prior)
+    if log_sd is None:
+        return GaussianPosterior(*found)
+    own = log_sd_of(main, n, log_sd)
+    p = len(found.mean)
+    covariance = np.zeros((p + 1, p + 1))
+    covariance[:p, :p], covariance[p, p] = found.covariance, own.variance
+    return GaussianPosterior(np.append(found.mean, own.mean), covariance)
 
 
 @dataclass
-class Progress:
-    """Where the rounds of one run are: all of it is public."""
+class Search:
+    """The rounds of one run. All that it holds is public: it follows from noisy answers."""
 
-    theta: np.ndarray
-    whitening: np.ndarray
-    covariance: np.ndarray
-    log_sd: LogSd | None
+    method: NoisyScores
+    model: Any
+    n: int
+    rounds: list[Round] = field(default_factory=list)
+    tables: dict[float, ScoreTable] = field(default_factory=dict)
 
+    def table(self, clip: float, sd: float) -> ScoreTable:
+        """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
+        if log_sd_prior(self.model):
+            return ScoreTable(replace(self.model.family, sd=sd), clip)
+        if clip not in self.tables:
+            self.tables[clip] = ScoreTable(self.model.family, clip)
+        return self.tables[clip]
 
-class Rounds:
-    """The rounds of one run as a generator of questions; it is sent the noisy answers."""
-
-    def __init__(
-        self,
-        family: Any,
-        n: int,
-        prior: Normal,
-        mu: float,
-        *,
-        log_sd: LogSd | None = None,
-        main: int = 5,
-        share: float = 0.2,
-        clip: float | None = None,
-        tables: Any = None,
-        warm: tuple[float, ...] | None = None,
-        at: float | None = AT,
-        work: float | None = None,
-        far: float | None = None,
-    ) -> None:
-        self.family, self.n, self.prior, self.mu, self.share, self.clip = family, n, prior, mu, share, clip
-        self.log_sd_prior = log_sd
-        self.p = len(prior.mean)
-        long = log_sd is not None or n * mu > 30.0 * self.p**1.5
-        self.warm = warm or (WARM_UP_UNKNOWN_SD if long else WARM_UP)
-        self.shares = (*self.warm, *[(1.0 - sum(self.warm)) / main] * main)
-        self.main = main
-        self.tables = {} if tables is None else tables
-        self.reach = float(np.clip(n * mu / (20.0 * self.p**1.5), 1.3, 5.0))
-        self.at = at
-        self.work = work
-        self.far = far
-        self.centre = AT if at is None else at
-        self.record: list[Mean] = []
-
-    def table(self, clip: float, sd: float | None) -> ScoreTable:
-        family = self.family if sd is None else replace(self.family, sd=sd)
-        key = (clip, sd)
-        if key not in self.tables:
-            if sd is not None:
-                return ScoreTable(family, clip)
-            self.tables[key] = ScoreTable(family, clip)
-        return self.tables[key]
-
-    def bounds(self, strength: float, warm: bool, sd: float | None) -> tuple[float, float]:
-        clips = (3.0,) if self.family.support == "binary" else (self.clip,) if self.clip else CLIPS
-        strength = float(np.exp(round(np.log(strength), 2)))
-        best = (np.inf, 0.0, 0.0)
-        for c in clips:
-            r = self.table(c, sd).reference(self.centre)
-            for b in BOUNDS:
-                best = min(best, (predicted_variance(b, r.slope / r.root, r.variance, r.bound, self.p, strength), b, c))
-        _, b, c = best
-        return b, (c if not warm or self.family.support == "binary" or self.clip else max(c, 1.5))
-
-    def ask(self) -> Iterator[Question]:
-        """Yield questions; each `send` gives the noisy numbers of the last one."""
-        n, p, mu, warm = self.n, self.p, self.mu, len(self.warm)
-        theta, covariance, log_sd = self.prior.mean, self.prior.covariance, self.log_sd_prior
-        sd = None if log_sd is None else float(np.exp(log_sd.mean))
-        whitening = np.eye(p)
-        main: list[Mean] = []
-        for k, total in enumerate(self.shares):
-            length_share = min(LENGTH_SHARE, total / 3.0) if k <= warm else 0.0
-            share = total - length_share
-            sensitivity = mu * np.sqrt(share)
-            strength = sensitivity * np.sqrt((1.0 - self.share) * n)
-            if self.at is None and k <= warm:
-                self.centre = float(np.clip(theta[0] + 0.5, -6.0, 8.0))
+    def questions(self) -> Generator[Question, np.ndarray, None]:
+        """Yield questions; each gets the noisy numbers of its answer."""
+        method, model, warm, n = self.method, self.model, len(WARM_UP), self.n
+        prior, log_sd = prior_of(model), log_sd_prior(model)
+        theta, sd, p = prior.mean, 1.0, len(prior.mean)
+        whitening = np.eye(p) / self.table(BINARY_CLIP, sd).reference(0.0).root
+        searched = self.searched(prior)
+        reach = float(np.clip(n * method.mu / (20.0 * p**1.5), 1.3, 5.0))
+        for k, (length, share) in enumerate(method.shares):
+            sensitivity = method.mu * np.sqrt(share)
             if k <= warm:
-                b, c = self.bounds(strength * (np.sqrt(self.main) if k == warm else 1.0), k < warm, sd)
-            table = self.table(c, sd)
-            r = table.reference(self.centre)
-            white = r.slope / r.root
-            if k == 0:
-                whitening = np.eye(p) / table.reference(self.prior.mean[0]).root
-            if length_share:
-                question = LengthQuestion(table, theta, whitening, mu * np.sqrt(length_share))
+                together = method.rounds if k == warm else 1
+                b, c = self.bounds(sensitivity * np.sqrt(together * n), k < warm, p)
+                table = self.table(c, sd)
+            if length:
+                question = LengthQuestion(table, theta, whitening, method.mu * np.sqrt(length))
                 numbers = yield question
-                noise = question.noise_sd / n
-                value = float(numbers[0]) * noise
-                whitening = whitening * np.exp(-value / (1.0 + noise**2))
-            bound = b * r.bound * np.sqrt(p)
-            most = self.reach * b * p * white
+                noise = question.noise_sd / n  # of a mean logarithm, which is normal around 0 beforehand
+                whitening = whitening * np.exp(-float(numbers[0]) * noise / (1.0 + noise**2))
+            at = table.reference(AT)
+            white = at.slope / at.root
             asked = ScoreQuestion(
-                table, theta, whitening, bound, most, sensitivity, self.share, asks_spread=log_sd is not None
+                table,
+                theta,
+                whitening,
+                bound=b * at.bound * np.sqrt(p),
+                largest_information=reach * b * p * white,
+                sensitivity=sensitivity,
+                share=method.information_share,
+                asks_spread=log_sd is not None,
             )
             numbers = yield asked
-            found: ScoreAnswer = asked.answer(numbers)
-            mean = Mean(
-                theta, whitening, *found, asked.noise_sd, asked.information_sd, n, most, white, mean_weight(b, p), r.root * r.variance / r.slope
-            )
-            self.record.append(mean)
-            spread_sd = asked.spread_sd
-            if k >= warm:
-                main.append(mean)
-                weights = np.ones(len(main))
-                if self.far and not self.table(c, sd).is_location:
-                    last = theta
-                    back = np.linalg.inv(whitening)
-                    away = [np.linalg.norm(back @ (one.theta - last)) for one in main]
-                    weights = np.array([1.0 / (1.0 + (x / self.far) ** 4) for x in away])
-                mean = mean_of(main, weights)
-                spread_sd /= np.sqrt(len(main))
-            start = covariance
-            prior = self.prior
-            if self.work and not self.table(c, sd).is_location and k < len(self.shares) - 1:
-                most = (self.work / self.table(c, sd).reference(prior.mean[0]).root) ** 2
-                prior = Normal(prior.mean, np.diag(np.minimum(np.diag(prior.covariance), most)))
-            posterior, d = posterior_of(mean, prior, start)
-            covariance = posterior.covariance
-            if log_sd is not None:
-                log_sd = log_sd_of(mean.spread, spread_sd, n, c, sd, self.log_sd_prior)
-            step = posterior.mean - mean.theta
-            theta = mean.theta + step * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-300))
+            expected = n * white * mean_weight(b, p)
+            self.rounds.append(Round.of(asked, numbers, n, expected, at, sd))
+            answer = self.rounds[-1] if k < warm else mean_of(self.rounds[warm:])
+            found, d = posterior_of(answer, searched)
+            theta = answer.theta + (found.mean - answer.theta) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
             if k < warm:
-                whitening = whitened(mean)
-                if sd is not None:
-                    new = float(np.exp(log_sd.mean))
+                whitening = whitened(answer)
+                if log_sd is not None:
+                    new = float(np.exp(log_sd_of(answer, n, log_sd).mean))
                     whitening, sd = whitening * new / sd, new
-        self.result = posterior, log_sd, mean, d
 
+    def searched(self, prior: Normal) -> Normal:
+        """Return the prior with which θ_k is looked for."""
+        table = self.table(BINARY_CLIP, 1.0)
+        if table.is_location:
+            return prior
+        most = (SEARCHED / table.reference(0.0).root) ** 2
+        return Normal(prior.mean, np.minimum(prior.covariance, most))
 
-def mean_of(answers: list[Mean], weights: np.ndarray) -> Mean:
-    """Return the mean of answers with one T, B and H."""
-    first, weights = answers[0], weights / weights.sum()
-    k = 1.0 / (weights**2).sum()
-    theta, scores, information, squares, spread = (
-        sum(w * getattr(one, name) for w, one in zip(weights, answers, strict=True))
-        for name in ("theta", "scores", "information", "squares", "spread")
-    )
-    return first._replace(
-        theta=theta, scores=scores, information=information, squares=squares, spread=spread,
-        noise_sd=first.noise_sd / np.sqrt(k), information_sd=first.information_sd / np.sqrt(k),
-    )
+    def bounds(self, strength: float, is_warm: bool, p: int) -> tuple[float, float]:
+        """Return b and c of the least predicted variance, if predictors are white and normal."""
+        given, is_binary = self.method.clip, self.model.family.support == "binary"
+        clips = (given,) if given else (BINARY_CLIP,) if is_binary else CLIPS
+        strength *= np.sqrt(1.0 - self.method.information_share)
+        found = []
+        for c in clips:
+            at = self.table(c, 1.0).reference(AT)
+            found += [(predicted_variance(b, at, p, strength), b, c) for b in BOUNDS]
+        _, b, c = min(found)
+        return b, c if given or is_binary or not is_warm else max(c, WARM_CLIP)

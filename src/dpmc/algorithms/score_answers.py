@@ -8,35 +8,20 @@ noise are both counted and the prior is not, is N(s; M d, S(d)) with S(d) = φM 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, norm
 
-#: Of tr M, over its value for white rows, at least; and of φ over its value under the model.
-LEAST_TRACE = 0.02
-LEAST_DISPERSION, LARGEST_DISPERSION = 0.03, 10.0
-TURNS = 8  #: of the fixed point for d and its covariance, which converges linearly
+from dpmc.models.score_tables import Reference
+from dpmc.privacy.questions import ScoreQuestion
+
+LEAST_INFORMATION = 0.02  #: of tr M, over its value for white rows
+LEAST_DISPERSION, LARGEST_DISPERSION = 0.03, 10.0  #: of φ, over its value under the model
+SHAPE = 0.3  #: least sd of M's deviation from a multiple of I, over that multiple
+TURNS, CONVERGED = 200, 1e-6  #: of the fixed point for d and its covariance: most, and the last change of d
 LOG_SDS = np.linspace(-6.0, 6.0, 1201)  #: of the true residual sd over the current one
-
-
-class Mean(NamedTuple):
-    """The mean of noisy answers with one T, B and H; of one round, or of the main rounds."""
-
-    theta: np.ndarray  # θ_k (p,)
-    whitening: np.ndarray  # T (p, p)
-    scores: np.ndarray  # s (p,)
-    information: np.ndarray  # M (p, p)
-    squares: float  # q
-    spread: float  # χ
-    noise_sd: float  # of s
-    information_sd: float  # of M
-    n: int
-    most: float  # H: tr M ≤ nH
-    white: float  # κ/a: tr M is about n p κ/a for white rows
-    weight: float  # of it, if rows are white and normal
-    dispersion: float  # v/κ: q/tr M under the model
 
 
 class Normal(NamedTuple):
@@ -46,16 +31,77 @@ class Normal(NamedTuple):
     covariance: np.ndarray  # (p, p)
 
 
+class Round(NamedTuple):
+    """What a round asked and what was answered; or the mean of rounds with one T and one B and H.
+
+    Fields are arrays of an answer's group of a file; this is all that a posterior needs, besides the prior.
+    """
+
+    theta: np.ndarray  # θ_k (p,)
+    whitening: np.ndarray  # T (p, p)
+    bound: float  # B
+    largest_information: float  # H
+    clip: float  # c
+    residual_sd: float  # of the table; 1 if the sd is no parameter
+    noise_sd: float  # σ_s, of each score
+    information_sd: float  # σ_h, of M's diagonal
+    expected_information: float  # of white normal rows, over p; n H bounds tr M
+    expected_dispersion: float  # q/tr M under the model
+    rows: float  # n
+    scores: np.ndarray  # s (p,)
+    information: np.ndarray  # M (p, p)
+    squares: float  # q
+    spread: float  # χ; 0 if it was not asked
+
+    @classmethod
+    def of(
+        cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, expected: float, at: Reference, sd: float
+    ) -> Round:
+        """Return a round of noisy numbers, of which `expected` and `at` say what the model makes likely."""
+        dispersion = at.root * at.variance / at.slope
+        about = asked.bound, asked.largest_information, asked.table.clip, sd, asked.noise_sd, asked.information_sd
+        return cls(
+            asked.theta, asked.whitening, *about, expected, dispersion, float(n), *asked.answer(numbers)
+        )
+
+    @classmethod
+    def dimensions(cls) -> dict[str, tuple[str, ...]]:
+        """Return the dimensions of the arrays of an answer by name."""
+        own = {"theta": 1, "scores": 1, "whitening": 2, "information": 2}
+        axes = ("parameter", "other")
+        return {name: ("round", *axes[: own.get(name, 0)]) for name in cls._fields}
+
+    @classmethod
+    def stacked(cls, rounds: Sequence[Round]) -> dict[str, np.ndarray]:
+        """Return the rounds as arrays with a leading axis of rounds."""
+        return {name: np.array([getattr(one, name) for one in rounds]) for name in cls._fields}
+
+    @classmethod
+    def unstacked(cls, arrays: Mapping[str, np.ndarray]) -> list[Round]:
+        """Return rounds from arrays, the inverse of `stacked`."""
+        return [cls(*values) for values in zip(*(arrays[name] for name in cls._fields), strict=True)]
+
+
+def mean_of(rounds: Sequence[Round]) -> Round:
+    """Return the mean of rounds with one T, B and H: one answer at the mean θ, with less noise.
+
+    It is exact as far as E s is linear between the rounds' θ.
+    """
+    less = np.sqrt(len(rounds))
+    means = {
+        name: np.mean([getattr(one, name) for one in rounds], axis=0)
+        for name in ("theta", "scores", "information", "squares", "spread")
+    }
+    first = rounds[0]
+    return first._replace(
+        **means, noise_sd=first.noise_sd / less, information_sd=first.information_sd / less
+    )
+
+
 def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
     """Return a power of a symmetric matrix with positive eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * values**exponent) @ vectors.T)
-
-
-def trace_of(answer: Mean) -> float:
-    """Return tr M/p, at least `LEAST_TRACE` of its value for white rows."""
-    p = len(answer.theta)
-    return max(float(np.trace(answer.information)) / p, LEAST_TRACE * answer.n * answer.white)
 
 
 class Information(NamedTuple):
@@ -66,65 +112,67 @@ class Information(NamedTuple):
     size: float  # of a multiple of I, besides
 
 
-SHAPE = 0.3
-SIZE = 1.0
+def information_of(answer: Round) -> Information:
+    """Return M, shrunk towards a multiple of I as far as its noise says, with M > 0 and tr M ≤ nH.
 
-
-def information_of(answer: Mean) -> Information:
-    """Return M shrunk towards a multiple of I as far as its noise says, M > 0 and tr M ≤ nH."""
-    p, noise = len(answer.theta), answer.information_sd**2
-    expected = answer.n * answer.white * answer.weight
-    size = 1.0 / (p / noise + 1.0 / (SIZE * expected) ** 2)
-    mean = size * (np.trace(answer.information) / noise + 1.0 / (SIZE**2 * expected))
-    mean = max(mean, LEAST_TRACE * expected)
-    deviation = answer.information - np.trace(answer.information) / p * np.eye(p)
-    freedom = max(1, p * (p + 1) // 2 - 1)
-    shape = max(float((deviation**2).sum()) / freedom - noise, (SHAPE * mean) ** 2)
+    T makes M about that multiple. The multiple is known beforehand up to itself, the deviation up to `SHAPE`
+    of it, or to what is seen of it in the noisy M.
+    """
+    p, noise, expected = len(answer.theta), answer.information_sd**2, answer.expected_information
+    trace = float(np.trace(answer.information))
+    size = 1.0 / (p / noise + 1.0 / expected**2)
+    mean = max(size * (trace / noise + 1.0 / expected), LEAST_INFORMATION * expected)
+    deviation = answer.information - trace / p * np.eye(p)
+    seen = float((deviation**2).sum()) / max(1, p * (p + 1) // 2 - 1) - noise
+    shape = max(seen, (SHAPE * mean) ** 2)
     kept = shape / (shape + noise)
     values, vectors = np.linalg.eigh(mean * np.eye(p) + kept * deviation)
     values = np.maximum(values, 1e-6 * mean)
-    values = values * min(1.0, answer.n * answer.most / values.sum())
+    values = values * min(1.0, answer.rows * answer.largest_information / values.sum())
     return Information((vectors * values) @ vectors.T, kept * noise, max(0.0, size - kept * noise / p))
 
 
-def dispersion_of(answer: Mean) -> float:
+def dispersion_of(answer: Round, information: np.ndarray) -> float:
     """Return φ = q/tr M, within limits of its value under the model."""
-    value = answer.squares / (trace_of(answer) * len(answer.theta))
-    limits = LEAST_DISPERSION * answer.dispersion, LARGEST_DISPERSION * answer.dispersion
-    return float(np.clip(value, *limits))
+    limits = LEAST_DISPERSION * answer.expected_dispersion, LARGEST_DISPERSION * answer.expected_dispersion
+    return float(np.clip(answer.squares / np.trace(information), *limits))
 
 
-def posterior_of(answer: Mean, prior: Normal, before: np.ndarray) -> tuple[Normal, np.ndarray]:
+def posterior_of(answer: Round, prior: Normal) -> tuple[Normal, np.ndarray]:
     """Return the normal approximation of the posterior, and d, the step to its mean in units of T.
 
-    `before` (p, p) is the covariance with which the noise of M is computed first.
+    The noise of M acts on a step that is not known: its second moment and the posterior are found together.
     """
     p, back = len(answer.theta), np.linalg.inv(answer.whitening)
-    (information, shape, size), phi, one = information_of(answer), dispersion_of(answer), np.eye(p)
+    (information, shape, size), one = information_of(answer), np.eye(p)
+    phi = dispersion_of(answer, information)
     precision = answer.whitening @ np.linalg.inv(prior.covariance) @ answer.whitening
     pull = precision @ back @ (prior.mean - answer.theta)
-    covariance, d = back @ before @ back, np.zeros(p)
+    covariance, d = back @ prior.covariance @ back, np.zeros(p)
     for _ in range(TURNS):
+        last = d
         square = np.outer(d, d) + covariance
         noise = 0.5 * shape * (np.trace(square) * one + square) + size * square
         spread = phi * information + answer.noise_sd**2 * one + noise
         gain = np.linalg.solve(spread, information).T
         covariance = np.linalg.inv(gain @ information + precision)
         d = covariance @ (gain @ answer.scores + pull)
+        if np.abs(d - last).max() < CONVERGED:
+            break
     covariance = 0.5 * (covariance + covariance.T)
     mean = answer.theta + answer.whitening @ d
     return Normal(mean, answer.whitening @ covariance @ answer.whitening), d
 
 
-def whitened(answer: Mean) -> np.ndarray:
+def whitened(answer: Round) -> np.ndarray:
     """Return T for which rows are about white, by M with eigenvalues that are hardly noise."""
     p, (information, shape, _) = len(answer.theta), information_of(answer)
     trace = float(np.trace(information)) / p
-    least = min(max(np.sqrt(2.0 * p * shape), LEAST_TRACE * trace), trace)
+    least = min(max(np.sqrt(2.0 * p * shape), LEAST_INFORMATION * trace), trace)
     values, vectors = np.linalg.eigh(information)
     matrix = (vectors * np.maximum(values, least)) @ vectors.T
     back = np.linalg.inv(answer.whitening)
-    return symmetric_power(back @ matrix @ back / (answer.n * answer.white), -0.5)
+    return symmetric_power(back @ matrix @ back / answer.expected_information, -0.5)
 
 
 class LogSd(NamedTuple):
@@ -146,24 +194,17 @@ def _spreads(clip: float) -> tuple[np.ndarray, np.ndarray, float]:
     return value, np.gradient(value, LOG_SDS), variance
 
 
-def log_sd_of(spread: float, noise_sd: float, n: int, clip: float, current: float, prior: LogSd) -> LogSd:
-    """Return ln sd from noisy χ, in whose units the current sd is `current`, by the delta method."""
-    values, slopes, variance = _spreads(clip)
-    target = float(np.clip(spread / n, values[0], 0.995 * values[-1]))
+def log_sd_of(answer: Round, n: int, prior: LogSd) -> LogSd:
+    """Return ln sd from noisy χ by the delta method; residuals are taken as normal."""
+    values, slopes, variance = _spreads(answer.clip)
+    target = float(np.clip(answer.spread / n, values[0], 0.995 * values[-1]))
     ratio = float(np.interp(target, values, LOG_SDS))
     slope = max(float(np.interp(ratio, LOG_SDS, slopes)), 1e-6)
-    found = np.log(current) + float(np.clip(ratio, -1.5, 1.5))
-    own = ((noise_sd / n) ** 2 + variance / n) / slope**2
+    found = np.log(answer.residual_sd) + float(np.clip(ratio, -1.5, 1.5))
+    noise = np.sqrt(2.0) * answer.clip**2 * answer.noise_sd / answer.bound
+    own = ((noise / n) ** 2 + variance / n) / slope**2
     weight = 1.0 / own + 1.0 / prior.variance
     return LogSd((found / own + prior.mean / prior.variance) / weight, 1.0 / weight)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Multiples of a bounded score: B = b sup √p with h clipped at ±c."""
-
-    b: float
-    c: float
 
 
 @functools.lru_cache(maxsize=256)
@@ -178,13 +219,13 @@ def mean_weight(b: float, p: int) -> float:
     return float((np.minimum(1.0, b * np.sqrt(p) / length) * length**2).mean()) / p
 
 
-def predicted_variance(b: float, slope: float, variance: float, bound: float, p: int, strength: float) -> float:
+def predicted_variance(b: float, at: Reference, p: int, strength: float) -> float:
     """Return n times the variance of a coefficient, white normal rows, at B = b sup √p; up to a factor.
 
-    `slope` is κ/a, `strength` μ√n of the round's scores.
+    `strength` is μ√n of the round's scores.
     """
     length = lengths(p)
     weight = np.minimum(1.0, b * np.sqrt(p) / length)
-    information = slope * float((weight * length**2).mean()) / p
-    squares = variance * float((weight**2 * length**2).mean()) / p
-    return (squares + (2.0 * b * bound * np.sqrt(p) / strength) ** 2) / information**2
+    information = at.slope / at.root * mean_weight(b, p)
+    squares = at.variance * float((weight**2 * length**2).mean()) / p
+    return (squares + (2.0 * b * at.bound * np.sqrt(p) / strength) ** 2) / information**2
