@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 
 from dpmc.metrics.statistics import mean_difference, mean_with_error, median_error
-from dpmc.metrics.table import Results
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study, whole
 from dpmc.studies.pairs import two_accountings
+from dpmc.studies.whole import Results
 
 FULL = {
     "minibatch-penalty": "dp-penalty",
@@ -101,7 +101,7 @@ def over_data_sets(study: Study, single: list[dict[str, Any]]) -> Iterator[dict[
 
 if __name__ == "__main__":
     study = load_study(sys.argv[1])
-    single = list(rows(study, Results.of_study(whole.read_whole(study, Path(sys.argv[2])), study)))
+    single = list(rows(study, Results(whole.read_whole(study, Path(sys.argv[2])), study)))
     table = pd.DataFrame([*single, *over_data_sets(study, single)], columns=COLUMNS)
     # Ten digits: numbers of iterations, which are floats where one is missing, stay whole.
     table.to_csv(sys.argv[3], index=False, float_format="%.10g", lineterminator="\n")

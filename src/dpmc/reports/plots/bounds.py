@@ -15,7 +15,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import RATIO_CLIPPED, Results, read_table
+from dpmc.metrics.table import RATIO_CLIPPED, read_table
 from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, marks, style
 from dpmc.reports.plots.captions import of_boxes
 from dpmc.reports.plots.published import quartiles
@@ -24,6 +24,7 @@ from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.pairs import clip_bounds, clipped_at_will, clipping_models
+from dpmc.studies.whole import Results
 
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
@@ -52,7 +53,7 @@ def draw(given: ToDraw) -> Figure:
     """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
-    results = Results.of_study(given.metrics, study)
+    results = Results(given.metrics, study)
     main, *others = how.metric
     shown = [(main, False), (main, True), *((metric, False) for metric in others)]
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]

@@ -16,13 +16,13 @@ from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
 from dpmc.data.problem import Problem, read_problem
 from dpmc.metrics.cell import second_half_of
 from dpmc.metrics.mmd import equally_spaced
-from dpmc.metrics.table import Results
 from dpmc.reports.plots import ToDraw, layout, marks, style
 from dpmc.reports.plots.maps import Surface
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
 from dpmc.studies import Study, problem_of
 from dpmc.studies.figures import Axis, FigureKeys
+from dpmc.studies.whole import Results
 
 PAPER_EPSILON = "0.05"  # the paper's main value
 PAPER_ITERATIONS = 10_000  # the paper's
@@ -197,7 +197,7 @@ def single_runs(given: ToDraw) -> Figure:
     Of one model the best, median and worst run of each method (Figure 2 of the DP-HMC paper), a method a
     column; of several models the median run of the method whose median MMD is least.
     """
-    study, how, results = given.study, given.declared, Results.of_study(given.metrics, given.study)
+    study, how, results = given.study, given.declared, Results(given.metrics, given.study)
     cells, models = cells_of_runs(study, how), models_of(study, how.models)
     shown, columns = [(cell, run) for run in RUNS for cell in cells], len(cells)
     if several := len(models) > 1:

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from dpmc.base import Array
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results, own_rows
 from dpmc.reports.plots import ToDraw, layout, lines, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, number_of_rows
+from dpmc.studies.whole import Results, own_rows
 
 MEASURED = ["wall_seconds", "cpu_seconds", "peak_mib"]  # of `dpmc sample --times`
 
@@ -58,7 +58,7 @@ def by_rows(given: ToDraw) -> Figure:
     What has no values has no point.
     """
     study, how = given.study, given.declared
-    results = Results.of_study(given.metrics, study)
+    results = Results(given.metrics, study)
     rows = {model: number_of_rows(study, model) for model in models_of(study, how.models)}
     models = sorted(rows, key=lambda model: rows[model])
     entries: layout.Entries = {}

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from dpmc.base import Array
-from dpmc.metrics.table import Results
 from dpmc.reports.plots import ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
+from dpmc.studies.whole import Results
 
 NEEDS_METRIC = True
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
@@ -131,7 +131,7 @@ def draw(
     """
     study, how = given.study, given.declared
     panels = panels_of(study, how)
-    results = Results.of_study(given.metrics, study)
+    results = Results(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
     figure, places = layout.panels(len(panels), columns, 2.1 if len(panels) <= 3 * columns else 1.75)
     first: dict[object, Axes] = {}  # panels whose axes others share
