@@ -71,10 +71,7 @@ def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
 def _chains_and_problem(
     study: Study, files: list[Path], options: argparse.Namespace
 ) -> tuple[Iterator[Chains], Problem]:
-    """Return the chains of the files, read one by one, and the problem on which they ran.
-
-    Raises DpmcError if there are no chains, or if they ran on another data set.
-    """
+    """Return the chains of the files, read one by one, and the problem on which they all ran."""
     if not files:
         raise DpmcError("--chains: at least one chain file is needed")
     chains = map(chain_files.read_chain, files)

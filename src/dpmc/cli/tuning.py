@@ -62,10 +62,7 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
 
 
 def _tuning_problem(study: Study, options: argparse.Namespace) -> Problem:
-    """Return the problem to tune on.
-
-    Raises DpmcError for rows that may be private, unless an option allows them.
-    """
+    """Return the problem to tune on; refuse rows that may be private, unless an option allows them."""
     problem = problem_of(study, options.model, options.data, "tuning", exact=True)
     if not datasets.is_public(problem.dataset) and not options.rows_are_public:
         if not options.leak_private_rows_into_hyperparameters:

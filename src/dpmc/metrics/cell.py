@@ -69,10 +69,7 @@ def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
 
 
 def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent.
-
-    Raises DpmcError as `seed_metrics` does.
-    """
+    """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent."""
     rows = seed_metrics(chains, problem)
     chains = sorted(chains, key=_seed)  # so that no digit depends on the order
     (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
@@ -127,10 +124,7 @@ def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
 
 
 def baseline_metrics(problem: Problem, study: str) -> list[Row]:
-    """Return MMD and mean error of each baseline, an exact sample: the lowest attainable values.
-
-    Rows have method "baseline", epsilon "" and the baseline's number as seed.
-    """
+    """Return MMD and mean error of exact samples, the lowest attainable; `seed` is the sample's number."""
     rows: list[Row] = []
     for index, sample in enumerate(problem.exact.baselines):
         generator = stream(problem.dataset, problem.label, "baseline", "", index, "mmd")
@@ -152,10 +146,7 @@ def _rows(
     reasons: Sequence[str],
     variant: str = "",
 ) -> list[Row]:
-    """Return a row per value, and one each for missing metrics with their reasons and for a variant.
-
-    `names`: study, model, method and epsilon.
-    """
+    """Return a row per value, one for missing metrics with the reasons, and one for a variant."""
     texts = {"status": "; ".join(reasons), "variant": variant}
     cells: list[tuple[str, float | str]] = [*values.items(), *(text for text in texts.items() if text[1])]
     return [dict(zip(METRIC_COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]

@@ -105,10 +105,7 @@ def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
 def read_table(
     path: Path, columns: Sequence[str], what: str = "a CSV table", numbers: Mapping[str, type] | None = None
 ) -> DataFrame:
-    """Return a CSV table with these columns, as text but for `numbers`.
-
-    Raises DpmcError for a file that is missing or is not `what`.
-    """
+    """Return a CSV table with these columns, text but for `numbers`; raise DpmcError unless it is `what`."""
     import pandas as pd
 
     if not path.is_file():

@@ -55,10 +55,7 @@ def _known_studies() -> dict[str, Path]:
 
 
 def find_study(name: str | Path) -> Path:
-    """Return the file of a study: `name` if it ends in .yaml, else that of the known study of this name.
-
-    For an unknown name it is a file in config/studies, which does not exist.
-    """
+    """Return the file of a study, a path or the name of a known study, else config/studies/<name>.yaml."""
     if Path(name).suffix == ".yaml":
         return Path(name)
     return _known_studies().get(str(name), Path("config/studies") / f"{name}.yaml")
@@ -81,10 +78,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
 
 
 def study_of(content: dict[str, Any], path: Path = Path("study.yaml")) -> Study:
-    """Return the study that a file `path` with these keys would be, after the same checks; it need not exist.
-
-    Raises DpmcError as `load_study` does, naming no line.
-    """
+    """Return the study that a file `path` with these keys would be, checked alike; it need not exist."""
     return _study(Document(path, content, {}), ())
 
 
@@ -183,10 +177,7 @@ def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -
 
 
 def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> StudyMethod:
-    """Return a method whose cells are another study's.
-
-    Raises DpmcError unless that study runs this method on the same models, data and budgets.
-    """
+    """Return a method of another study; raise DpmcError unless models, data and budgets are the same."""
 
     def refuse(rule: str) -> NoReturn:
         study.document.refuse("methods", label, "from_study", rule=f"{other.name!r} {rule}")

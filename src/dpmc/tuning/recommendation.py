@@ -166,10 +166,7 @@ def predict(
 
 
 def clipped_share(chain: Chains, problem: Problem, bound: float | None) -> float:
-    """Return the share of a twin's rows that are clipped: in a chain, or summaries at a bound if given.
-
-    Of ratios and gradients the larger share counts.
-    """
+    """Return the share of rows clipped: in a chain (ratios or gradients, the larger), or at a bound."""
     if bound is not None:
         return float((norms(problem) > bound).mean())
     found = fractions(chain, int(chain.attrs["iterations"]))

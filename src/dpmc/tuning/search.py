@@ -102,10 +102,7 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
 
 def searched_pairs(study: Study) -> list[tuple[str, str]]:
-    """Return the (model, method) that a study searches: those it tunes that have free hyperparameters.
-
-    Raises DpmcError if the study has no setting for one of them.
-    """
+    """Return the (model, method) that a study searches: those it tunes that have free hyperparameters."""
     return [
         (model, method)
         for model, method in study.pairs()
@@ -337,10 +334,7 @@ def hopeless(trial: Trial, best: Trial | None) -> bool:
 
 
 def _scaled(value: Any, factor: float, is_whole: bool) -> Any:
-    """Return a hyperparameter times a factor; whole numbers stay whole, lists keep their proportions.
-
-    The result is rounded, except for factor 1, so that the pinned setting is tried exactly.
-    """
+    """Return a value times a factor, rounded unless that is 1; whole stays whole, lists keep proportions."""
     if factor == 1.0:
         return value
     if isinstance(value, list):
@@ -366,8 +360,6 @@ def search(
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
     check_starts(task.problem.model, task.problem.starts[: total * task.cell(task.start).chains])
     with open_table(table, task.key(seeds)) as known:
-        if known.set_aside:
-            LOGGER.info("dpmc: %s: trials of another search, now %s", table, known.set_aside)
         if progress is not None:
             left = trials - len(known.stage("search"))
             LOGGER.info(

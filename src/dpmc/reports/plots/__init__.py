@@ -83,10 +83,7 @@ def said(declared: FigureKeys, what: str = "") -> Any:
 
 
 def applies(name: str, study: Study) -> bool:
-    """Return whether a study, whose models with missing data are left out, can have a figure.
-
-    Raises DpmcError for an unknown figure.
-    """
+    """Return whether a study, without the models whose data are missing, can have a figure."""
     declared = declared_figure(study.path, name)
     return bool(said(declared, "applies")(study, declared))
 

@@ -39,10 +39,7 @@ caption = of_boxes
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return the models whose metrics the figure reads, and no files.
-
-    Raises DpmcError if the study has none.
-    """
+    """Return the models whose metrics the figure reads, and no files; raise DpmcError if there are none."""
     labels = selected(study, how.models, clipping_models(study))
     if not labels:
         raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")

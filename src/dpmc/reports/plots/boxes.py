@@ -82,10 +82,7 @@ def _draw_panel(
     partners: Mapping[str, OnModel],
     looks: Mapping[str, MethodStyle],
 ) -> layout.Entries:
-    """Draw the panel of a model and a metric; return the legend's entries for what is not a method.
-
-    `partners`: method -> what stands beside it.
-    """
+    """Draw a model's metric, `partners` beside its methods; return what else the legend must explain."""
     how, (model, metric), entries = given.declared, shown, layout.Entries()
     spec = given.study.models[model]
     layout.set_groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])

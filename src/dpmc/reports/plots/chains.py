@@ -49,10 +49,7 @@ def chain_paths(results: Path, study: Study, cell: CellKey) -> list[Path]:
 
 
 def kept_draws(path: Path) -> Array:
-    """Return the second halves of a run's chains, pooled: (draws, d).
-
-    Raises DpmcError for a file that is missing or not a chain file.
-    """
+    """Return the second halves of a run's chains, pooled: (draws, d)."""
     kept = second_half_of(read_chain(path))
     return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
 
@@ -74,10 +71,7 @@ def density_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[st
 
 
 def density(given: ToDraw) -> Figure:
-    """Return the figure: densities of chains on the mixture beside the exact one, a panel a method.
-
-    Figure 2 of the DP-Fast MH paper.
-    """
+    """Return the figure: densities of chains on the mixture and the exact one (DP-Fast MH, Figure 2)."""
     study, how = given.study, given.declared
     _, (data, *paths) = density_reads(study, how, given.results)
     problem = datasets.with_exact(read_problem(data))
@@ -117,10 +111,7 @@ def smoothed(counts: Array) -> Array:
 
 
 def direction_cells(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:
-    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those of the slim bars.
-
-    Raises DpmcError where the study has none of the pairs.
-    """
+    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those beside them."""
     largest = {model: max(spec.epsilons, key=float) for model, spec in study.models.items()}
     return {
         (*shown, largest[shown[0]]): (*other, largest[shown[0]])

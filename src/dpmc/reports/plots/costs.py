@@ -20,10 +20,7 @@ reads = lines.reads  # without the measurements, which may be missing
 
 
 def job_times(study: Study, results: Path) -> pd.DataFrame:
-    """Return a row for each measured sampling job, in `logs` beside `results`: model, job and `MEASURED`.
-
-    Raises DpmcError for a file that is no measurement.
-    """
+    """Return model, job and `MEASURED` of each measured sampling job, in `logs` beside `results`."""
     folder = results.parent / "logs" / study.name / "sampling"
     jobs = [pd.DataFrame(columns=["model", "job", *MEASURED])]
     for path in sorted(folder.rglob("*.tsv")):
@@ -38,10 +35,7 @@ def job_times(study: Study, results: Path) -> pd.DataFrame:
 
 
 def by_seconds(given: ToDraw) -> Figure:
-    """Return the figure, as of kind `lines`, with one more metric: `cpu_seconds` of each run.
-
-    A job makes runs of several lengths; the seconds of a run are its share by iterations.
-    """
+    """Return the figure of kind `lines` with `cpu_seconds` of each run: its job's, shared by iterations."""
     rows = own_rows(given.metrics, given.study)
     runs = rows[rows["metric"] == "iterations"].set_index(["model", "method"])
     seconds = job_times(given.study, given.results).groupby(["model", "job"])["cpu_seconds"].sum()

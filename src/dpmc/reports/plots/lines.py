@@ -77,10 +77,7 @@ def caption(study: Study, how: FigureKeys) -> list[str]:
 
 
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
-    """Return the panels of a figure, model by model.
-
-    Raises DpmcError where the study has none of its models or methods.
-    """
+    """Return the panels of a figure, model by model; raise DpmcError if it has no model or method."""
     models, panels = models_of(study, how.models), []
     for model in models:
         name = style.model_name(study, model, how.titles)
@@ -125,10 +122,7 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
 def draw(
     given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
 ) -> Figure:
-    """Return the figure: one panel for each model and metric, or those declared, and a legend.
-
-    `along` returns the curves of a panel whose horizontal axis is one of `ALONG`. `further`: of the legend.
-    """
+    """Return the figure; `along` gives curves of panels along chains, `further` entries of the legend."""
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results(given.metrics, study)

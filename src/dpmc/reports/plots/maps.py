@@ -76,10 +76,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def box_of(problem: Problem, half_width: float | None = None) -> tuple[Array, Array]:
-    """Return the corners of the part of the plane to show: the given, else by draws; and all start points.
-
-    A box whose sides are comparable is made a square.
-    """
+    """Return the corners of the part of the plane to show, with all starts; a square if it nearly is."""
     if half_width:
         low, high = problem.exact.posterior_mean - half_width, problem.exact.posterior_mean + half_width
     else:

@@ -80,10 +80,7 @@ def shade(colour: str, place: float) -> str:
 
 
 def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -> list[Curve]:
-    """Return a panel's curves along chains: of each method at the panel's ε, or without privacy.
-
-    `seconds`: method -> measured seconds per iteration.
-    """
+    """Return curves of methods at the panel's ε, else without privacy; `seconds`: of one iteration."""
     curves = []
     for method, look in panel.methods.items():
         epsilon = panel.x.at if panel.x.at in set(table["epsilon"][table["method"] == method]) else "inf"

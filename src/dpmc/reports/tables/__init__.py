@@ -212,10 +212,7 @@ def table_files(name: str, study: Study, results: Path) -> list[Path]:
 
 
 def save_table(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
-    """Write a table into every file of `outputs`, as CSV or, where its name ends in .md, as Markdown.
-
-    Raises DpmcError, and writes nothing, if results are missing or a name ends otherwise.
-    """
+    """Write a table into all `outputs`, .csv or .md, or none; raise DpmcError if results are missing."""
     check_endings(outputs, SUFFIXES[name], f"the table {name}")
     texts = {}
     for output in outputs:
