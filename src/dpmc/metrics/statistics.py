@@ -1,4 +1,4 @@
-"""Medians and means with their standard errors."""
+"""Standard errors of medians."""
 
 import math
 
@@ -20,16 +20,3 @@ def median_error(values: list[float]) -> float:
         return math.nan
     q1, q3 = np.quantile(values, [0.25, 0.75])
     return error_of_median(q1, q3, len(values))
-
-
-def mean_with_error(values: list[float]) -> tuple[float, float]:
-    """Return the mean and its standard error; NaN if there are too few values."""
-    if not values:
-        return math.nan, math.nan
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return float(np.mean(values)), error
-
-
-def mean_difference(values: dict[str, float], others: dict[str, float]) -> tuple[float, float]:
-    """Return the mean over common seeds of values minus others, and its standard error."""
-    return mean_with_error([values[seed] - others[seed] for seed in values if seed in others])

@@ -122,13 +122,9 @@ def _with_defaults(keys: StudyKeys, document: Document) -> Study:
             document.require(label, known, "tuning", kind)
     searched = tuning.methods or (() if tuning.mode == "none" else methods)
     return Study(
+        **{key: getattr(keys, key) for key in ("title", "epsilon_kind", "delta", "seeds", "chains")},
         name=path.stem,
         path=path,
-        title=keys.title,
-        epsilon_kind=keys.epsilon_kind,
-        delta=keys.delta,
-        seeds=keys.seeds,
-        chains=keys.chains,
         settings_of=keys.settings_of or path.stem,
         tuning=tuning.model_copy(update={"methods": searched, "models": tuning.models or models}),
         models={label: _model(label, spec, keys, document) for label, spec in keys.models.items()},

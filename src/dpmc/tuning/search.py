@@ -136,11 +136,6 @@ class Task:
         gradients = cell.algorithm.needs(self.problem.dimension).gradients
         self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), CHAIN_ROWS)
 
-    @property
-    def name(self) -> str:
-        """Return the name of the search in messages."""
-        return f"search {self.model} {self.method}"
-
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """Return the free hyperparameters at these ln(factor), rounded."""
         factors, rules = map(math.exp, logs), searched(algorithm_class(self.algorithm))
@@ -362,9 +357,8 @@ def search(
     with open_table(table, task.key(seeds)) as known:
         if progress is not None:
             left = trials - len(known.stage("search"))
-            LOGGER.info(
-                "%s: about %s for %d trials, and finals", task.name, duration(task, left, seeds), left
-            )
+            about = f"about {duration(task, left, seeds)} for {left} trials, and finals"
+            LOGGER.info("search %s %s: %s", task.model, task.method, about)
         _propose_and_try(task, known, trials, seeds, progress)
         finals = _finals(task, known, trials, range(seeds, total), progress)
         return _result(task, known, finals, trials, seeds)

@@ -4,11 +4,10 @@ A box for each algorithm and clip bound, a panel for each metric; the first metr
 against the fraction of its log ratios that was clipped. Chains of the thesis's Figure 6.2 beside ours.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
@@ -25,9 +24,6 @@ from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.pairs import clip_bounds, clipped_at_will, clipping_models
 from dpmc.studies.whole import Results
-
-if TYPE_CHECKING:  # pandas takes half a second
-    from pandas import DataFrame
 
 NEEDS_METRIC = True
 AS_CODED = "as_coded"  # the distance of the published chains
@@ -97,14 +93,12 @@ def draw(given: ToDraw) -> Figure:
     return figure
 
 
-def _chains(given: ToDraw, results: Results, model: str) -> tuple[DataFrame, list[float]]:
+def _chains(given: ToDraw, results: Results, model: str) -> tuple[pd.DataFrame, list[float]]:
     """Return the chains of a model, and the MMD of published exact samples.
 
     A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
     what the study runs otherwise.
     """
-    import pandas as pd
-
     how, study, spec = given.declared, given.study, given.study.models[model]
     tables, distances = [], set()
     for algorithm, methods in clip_bounds(study, model).items():
@@ -129,7 +123,7 @@ def _chains(given: ToDraw, results: Results, model: str) -> tuple[DataFrame, lis
     return pd.concat([*tables, known.assign(published=True)]), exact["value"].tolist()
 
 
-def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
+def _draw_boxes(axes: Axes, chains: pd.DataFrame, metric: str) -> None:
     """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
     rows = chains.dropna(subset=metric)
     bounds = sorted(set(chains["bound"]))
