@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpmc.metrics.statistics import error_of_median, median_error
+from dpmc.metrics.table import error_of_median, median_error
 from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.tables import markdown
 from dpmc.studies import load_study, whole

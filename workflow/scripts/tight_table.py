@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpmc.metrics.statistics import median_error
+from dpmc.metrics.table import median_error
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study, whole
 from dpmc.studies.pairs import two_accountings

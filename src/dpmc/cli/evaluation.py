@@ -16,8 +16,7 @@ from dpmc.data.problem import Problem
 from dpmc.metrics import cell, table
 from dpmc.metrics.summary import cell_name, summary_lines
 from dpmc.metrics.traces import TRACE_COLUMNS, traces
-from dpmc.results import parameters
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree, parameters
 from dpmc.studies import Study, load_study, problem_of
 
 

@@ -82,9 +82,6 @@ def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
 
-    The MMD's random pairs are keyed by data set, model, method, epsilon and seed, so that a value does not
-    depend on which other cells are evaluated.
-
     Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
     """
     rows: list[Row] = []
@@ -103,12 +100,9 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 
 def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of several cells of one problem, as `cell_metrics` for each.
+    """Return the metric rows of several cells of one problem, whose chains come cell by cell.
 
-    Chains must come cell by cell, so that only one cell's are in memory.
-
-    Raises DpmcError as `cell_metrics` does; also for chains of different models or data sets, or if a cell
-    appears twice.
+    Raises DpmcError for chains of different models or data sets, or if a cell appears twice.
     """
     rows: list[Row] = []
     seen: list[tuple[str, ...]] = []
@@ -183,6 +177,7 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
         return values, [*reasons, f"{', '.join(DISTANCES)}: no kept draws (iterations: {iterations})"]
     if not np.all(np.isfinite(pooled)):
         return values, [*reasons, f"{', '.join(DISTANCES)}: some draws are not finite"]
+    # By cell and seed, so that no value depends on which other cells are evaluated.
     names = [str(attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
     generator = stream(*names, int(attrs["seed"]), "mmd")
     missing: dict[str, list[str]] = {}  # reason -> metrics
@@ -258,10 +253,8 @@ def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], li
 def convergence(draws: np.ndarray) -> Convergence:
     """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters, by arviz-stats.
 
-    `draws` is (chains, draws, parameters). MCSE is in units of the parameter. R-hat of one chain is that of
-    its two halves.
-
-    Raises ValueError for too few draws, or when a diagnostic is not finite (chains that never moved).
+    `draws` is (chains, draws, parameters); R-hat of one chain is that of its two halves. Raises ValueError
+    for too few draws, or when a diagnostic is not finite (chains that never moved).
     """
     rhat, ess, mcse = diagnostics(draws)
     result = Convergence(float(rhat.max()), float(ess.min()), float(mcse.max()))

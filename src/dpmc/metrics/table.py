@@ -1,7 +1,8 @@
-"""The table of a study's metrics: read and checked."""
+"""The table of a study's metrics, read and checked; standard errors of medians."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -80,10 +81,8 @@ def read_metrics(*paths: Path) -> DataFrame:
 def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     """Return a metrics table of text with its types.
 
-    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the column `text`.
-    `epsilon` is canonical, "" for none. Other columns stay text.
-
-    Raises DpmcError for a value or an epsilon that is not a number.
+    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the column `text`;
+    `epsilon` is canonical, "" for none. Raises DpmcError for one of them that is not a number.
     """
     is_text = table["metric"].isin(TEXT_METRICS)
     try:
@@ -122,3 +121,20 @@ def read_table(
         raise
     except ValueError as error:
         raise DpmcError(f"{path}: not {what} ({error})") from None
+
+
+def error_of_median(q1: float, q3: float, m: int) -> float:
+    """Return the standard error of a median of m values.
+
+    It is 1.2533 σ/√m, with σ of the normal distribution that has these quartiles; NaN for m < 2.
+    """
+    # √(π/2), and the distance of the quartiles in units of σ.
+    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
+
+
+def median_error(values: list[float]) -> float:
+    """Return the standard error of the median of values; NaN for fewer than two."""
+    if not values:
+        return math.nan
+    q1, q3 = np.quantile(values, [0.25, 0.75])
+    return error_of_median(q1, q3, len(values))

@@ -64,9 +64,7 @@ def find_study(name: str | Path) -> Path:
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     """Read and check a study by name or path, see `find_study`; add its folder to `sys.path`.
 
-    `asking`: the chain of studies that reuse its cells, if it is read for them.
-
-    Raises DpmcError naming file, line, key, value and rule.
+    `asking`: studies that reuse its cells, each the next one's. Raises DpmcError naming file, line and rule.
     """
     if not isinstance(name, str | Path):
         raise DpmcError(f"study: {shown(name)} must be the name or the path of one study")

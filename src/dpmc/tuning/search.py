@@ -38,8 +38,7 @@ from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
-from dpmc.metrics.statistics import median_error
-from dpmc.metrics.table import CLIP_LIMIT, Row
+from dpmc.metrics.table import CLIP_LIMIT, Row, median_error
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import Cell
@@ -83,12 +82,9 @@ OBJECTIVE = operator.attrgetter("objective")  #: of a trial: the best has the le
 
 
 def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:
-    """Return the hyperparameters that a search may choose for a study's cell.
+    """Return the hyperparameters that neither the options of a study's method nor an ε per iteration fix.
 
-    Hyperparameters fixed by the method's options or by an ε per iteration are not free. Empty if there are no
-    free hyperparameters, no budget or no exact posterior.
-
-    Raises DpmcError if the study has no setting for the cell.
+    Empty without a budget or an exact posterior. Raises DpmcError if the study has no setting for the cell.
     """
     epsilon, how = study.model(model).tuning_epsilon, study.method(method)
     names = [name for name in searched(algorithm_class(how.algorithm)) if name not in how.options]
@@ -215,10 +211,8 @@ class Task:
 def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Task:
     """Return the task of a study's cell, which starts from its pinned setting.
 
-    `problem`: tuning data with exact draws. A user's model named as `module:Class` in place of a label, and
-    without a pinned setting, starts from a first one, all of which is free, and may lack exact draws.
-
-    Raises DpmcError if there is nothing to search, for data used in evaluation, and for missing settings.
+    A user's `module:Class` without a pinned setting starts from a first one, all of which is free, and may
+    lack exact draws. Raises DpmcError for data used in evaluation, and for missing settings.
     """
     how, epsilon, evaluated = study.method(method), study.model(model).tuning_epsilon, study.model(model).data
     tuning = datasets.tuning_set(evaluated)
@@ -517,8 +511,3 @@ def warnings(result: dict[str, Any]) -> list[str]:
             "or take more rows, a larger budget or more trials"
         )
     return texts
-
-
-def sources_of_search() -> str:
-    """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
-    return sources.sources_version("dpmc.tuning.search", without=VERSIONED_MODULES)

@@ -15,8 +15,7 @@ import numpy as np
 
 from dpmc.base import Array
 from dpmc.common.streams import canonical_epsilon
-from dpmc.metrics.statistics import error_of_median
-from dpmc.metrics.table import RATIO_CLIPPED
+from dpmc.metrics.table import RATIO_CLIPPED, error_of_median
 from dpmc.studies import Study
 from dpmc.studies.pairs import clip_bounds, clipping_models
 from dpmc.studies.whole import own_rows

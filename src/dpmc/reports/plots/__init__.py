@@ -96,10 +96,9 @@ def caption(name: str, study: Study, long: bool = False) -> str:
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> ModelsAndFiles:
-    """Return the labels of the models whose metrics a figure reads, and the other files that it reads.
+    """Return the labels of the models whose metrics a figure reads, and chain files and tables that it reads.
 
-    These are chain files and tables; there are none for most figures. `results` is the folder of all studies'
-    results. Raises DpmcError for an unknown figure, or a study that cannot have it.
+    Raises DpmcError for an unknown figure, or a study that cannot have it.
     """
     declared = declared_figure(study.path, name)
     read: ModelsAndFiles = said(declared, "reads")(study, declared, results)
@@ -126,10 +125,8 @@ def plot(
 ) -> None:
     """Draw one figure of a study from metrics files into every file of `outputs`.
 
-    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes;
-    not so for a figure of measured times.
-    Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
-    missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
+    Equal files give equal bytes, but for a figure of measured times. Raises DpmcError, and writes nothing,
+    for an unknown figure, a file that is missing or wrong, or an output whose suffix is none of `FORMATS`.
     """
     check_endings(outputs, FORMATS, f"the figure {name}")
     from dpmc.reports.plots import style

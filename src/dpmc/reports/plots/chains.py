@@ -235,7 +235,7 @@ def draw_exact(axes: Axes, problem: Problem) -> None:
         axes.plot(*problem.exact.reference[:, :2].T, **DOT, color=REGIONS[0.5], zorder=1)
         return
     low, high = np.quantile(problem.exact.reference, [TAIL, 1.0 - TAIL], axis=0)
-    surface = Surface.of(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
+    surface = Surface(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
     ranked = np.sort(surface.values, axis=None)[::-1]
     mass = np.cumsum(np.exp(ranked))
     levels = [*(ranked[np.searchsorted(mass, share * mass[-1])] for share in REGIONS), 0.0]
