@@ -114,7 +114,7 @@ def test_differences_are_paired() -> None:
         assert row["tight_mmd_error"] > 0.01
         assert row["tight_against_full"] == pytest.approx(row["thesis_against_full"] - 0.05)
         assert row["thesis_against_full_error"] > 0.01
-    assert by["dp-hmc", "3"]["difference"] is None
+    assert "difference" not in by["dp-hmc", "3"]
     barker = by["dp-barker", "6"]
     assert (barker["tight_iterations"], barker["tight_budget_iterations"]) == (CAP, 2_520_000)
 

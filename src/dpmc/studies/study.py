@@ -18,7 +18,7 @@ class StudyModel(ModelSpec):
     """A model of a study, its data and its budgets; `data` of a file of rows is its name without suffix."""
 
     label: str = key("", changes=NOTHING)
-    rows_file: Path | None = key("file of the user's rows", None, changes=ROWS)
+    rows_file: Path | None = key("file of the user's rows", None, ROWS)
 
 
 class StudyMethod(MethodSpec):

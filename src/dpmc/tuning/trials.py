@@ -5,13 +5,13 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import lock, replacing, sibling, unwritten
+from dpmc.common.files import alone, replacing, sibling, unwritten
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,6 @@ class Trials:
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
         text = path.read_text(errors="replace") if path.is_file() else ""
-        if path.exists() and not path.is_file():
-            raise DpmcError(f"{path}: is not a regular file; name another one")
         if not text.startswith(COLUMN_LINE):
             if not COLUMN_LINE.startswith(text):
                 rule = "is no table of trials of this version, and would be overwritten; name another file"
@@ -90,14 +88,8 @@ class Trials:
 def open_table(path: Path, key: str) -> Iterator[Trials]:
     """Open the table of a search, alone where the file system has locks; raise DpmcError if it is none."""
     # The lock has a file of its own, since the table may be replaced.
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        opened = open(sibling(path, ".lock", "."), "w")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise unwritten(path, error) from error
-    with opened as file:
-        with suppress(OSError):
-            lock(file, f"{path}: waiting for another process at work on this search")
+    waiting = f"{path}: waiting for another process at work on this search"
+    with alone(sibling(path, ".lock", "."), waiting, required=False):
         yield Trials(path, key)
 
 
