@@ -8,7 +8,6 @@ cell. A cell whose algorithm is a variant has a row with metric "variant" that d
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,14 +32,7 @@ DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
 }
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
-
-
-class Convergence(NamedTuple):
-    """The worst parameter's value of each diagnostic."""
-
-    rhat_max: float
-    ess_bulk_min: float
-    mcse_mean_max: float
+CONVERGENCE = ("rhat_max", "ess_bulk_min", "mcse_mean_max")  #: of the worst parameter
 
 
 def second_half(draws: np.ndarray, iterations: int, thin: int = 1) -> np.ndarray:
@@ -245,19 +237,19 @@ def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], li
     try:
         if len(kept) < MINIMUM_CHAINS:
             raise ValueError(f"{len(kept)} chain, needs at least {MINIMUM_CHAINS}")
-        return convergence(np.stack([half[len(half) - length :] for half in kept]))._asdict(), []
+        return convergence(np.stack([half[len(half) - length :] for half in kept])), []
     except ValueError as error:
-        return {}, [f"{', '.join(Convergence._fields)}: {error}"]
+        return {}, [f"{', '.join(CONVERGENCE)}: {error}"]
 
 
-def convergence(draws: np.ndarray) -> Convergence:
-    """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters, by arviz-stats.
+def convergence(draws: np.ndarray) -> dict[str, float]:
+    """Return the metrics `CONVERGENCE`: R-hat, bulk ESS and MCSE of the mean, by arviz-stats.
 
     `draws` is (chains, draws, parameters); R-hat of one chain is that of its two halves. Raises ValueError
     for too few draws, or when a diagnostic is not finite (chains that never moved).
     """
     rhat, ess, mcse = diagnostics(draws)
-    result = Convergence(float(rhat.max()), float(ess.min()), float(mcse.max()))
-    if not np.all(np.isfinite(result)):
+    worst = (float(rhat.max()), float(ess.min()), float(mcse.max()))
+    if not np.all(np.isfinite(worst)):
         raise ValueError("not defined for these chains (some never moved)")
-    return result
+    return dict(zip(CONVERGENCE, worst, strict=True))

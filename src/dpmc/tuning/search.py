@@ -6,11 +6,9 @@ setting on a log scale; a list of lengths has one factor. Every finished trial i
 the only state of a search: an interrupted search proposes the same settings again and reads their values from
 it.
 
-Settings are run with the same seeds, hence the same random streams, so that their differences are less
-random than their values. The best few and the pinned setting are run again with new seeds, and only those
-seeds decide. Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all
-on one side of the posterior, may move a mean by many standard errors. This is reported, and does not change
-the choice.
+Settings are run with the same seeds, so that their differences are less random than their values. The best
+few and the pinned setting are run again with new seeds, which alone decide. Whether the chosen setting moves
+the estimates, as a few clipped rows on one side of the posterior do, is reported and does not change the choice.
 """
 
 import hashlib
@@ -487,7 +485,7 @@ def _summary(task: Task, trial: Trial, seed: int) -> dict[str, Any]:
             values["noise_sd"] = float(np.median(late[late > 0.0]))
         try:
             worst = convergence(second_half(run.draws, run.draws.shape[1]))
-            values |= {"ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
+            values |= {"ess": round(worst["ess_bulk_min"], 1), "rhat": round(worst["rhat_max"], 3)}
         except ValueError:  # chains that never moved
             values["ess"] = 0.0
     if trial.feasible:
