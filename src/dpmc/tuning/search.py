@@ -8,7 +8,7 @@ it.
 
 Settings are run with the same seeds, so that their differences are less random than their values. The best
 few and the pinned setting are run again with new seeds, which alone decide. Whether the chosen setting moves
-the estimates, as a few clipped rows on one side of the posterior do, is reported and does not change the choice.
+the estimates, as a few clipped rows on one side of the posterior do, is reported and changes no choice.
 """
 
 import hashlib
