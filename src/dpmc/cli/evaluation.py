@@ -56,10 +56,7 @@ def trace(options: argparse.Namespace) -> None:
 
 
 def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
-    """Return the study and the chain files; a folder with a cell stands for those of the study's seeds.
-
-    Raises DpmcError for an output that would overwrite one of them.
-    """
+    """Return study and chain files, of a folder those of the seeds; refuse an output that is one of them."""
     study, files = load_study(options.study), []
     for name in options.chains:
         files += [name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name]

@@ -68,10 +68,7 @@ def is_metric(name: str) -> bool:
 
 
 def read_metrics(*paths: Path) -> DataFrame:
-    """Return metrics files as one typed table, see `typed`; without files it is empty.
-
-    Raises DpmcError for a file that is missing, empty or has other columns, and for what is not a number.
-    """
+    """Return metrics files as one typed table, see `typed`; raise DpmcError for what is not such a file."""
     import pandas as pd
 
     tables = [typed(read_table(path, METRIC_COLUMNS, "a CSV table of metrics"), str(path)) for path in paths]

@@ -38,10 +38,7 @@ def definition_of(study: Study, model: str) -> Definition:
 
 
 def read_model_rows(study: Study, model: str, file: Path) -> np.ndarray:
-    """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all.
-
-    Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
-    """
+    """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all."""
     spec = study.model(model)
     known = definition_of(study, model).model
     columns = spec.columns or getattr(known, "column_names", None)

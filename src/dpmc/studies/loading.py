@@ -22,10 +22,7 @@ PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, 
 
 
 def study_files(places: str | list[str]) -> dict[str, Path]:
-    """Return name -> file of the studies in these places (one or several): files, or folders of files.
-
-    Raises DpmcError for a place that does not exist, and for two studies of one name.
-    """
+    """Return name -> file of studies in one or several places: files, or folders of files."""
     files: dict[str, Path] = {}
     asked = places if isinstance(places, list) else [places]
     if not all(isinstance(place, str) for place in asked):

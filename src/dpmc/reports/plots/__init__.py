@@ -66,10 +66,7 @@ DEFAULTS: dict[str, Callable[..., Any]] = {
 
 
 def said(declared: FigureKeys, what: str = "") -> Any:
-    """Return what draws a figure, or what its module says of it, one of `DEFAULTS`.
-
-    The module may lie beside the study. Raises DpmcError if there is none, or no such function.
-    """
+    """Return what draws a figure, or what its module, also one beside the study, says: of `DEFAULTS`."""
     place, _, function = (declared.draw or f"dpmc.reports.plots.{declared.kind}:draw").partition(":")
     try:
         module = importlib.import_module(place)
