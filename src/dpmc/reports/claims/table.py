@@ -144,7 +144,7 @@ class ClaimTable:
         return (parts | {"lower half": grid[:half], "upper half": grid[-half:]})[at]
 
     def experiments(self, model: str = "") -> Iterator[tuple[str, Cells]]:
-        """Yield name and cells, by clip bound, of each algorithm without privacy, on each model or `model`."""
+        """Yield name and cells, by clip bound, of algorithms without privacy, on each model or `model`."""
         for label in clipping_models(self.study):
             if model in ("", self.study.models[label].model):
                 for algorithm, methods in clip_bounds(self.study, label).items():
