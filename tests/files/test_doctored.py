@@ -25,7 +25,7 @@ from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.releases import files as release_files
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree
 from files.release_tree import HYPERPARAMETERS, ITERATIONS, entry, release_tree
 
 Doctor = Callable[[xarray.DataTree], object]

@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -127,6 +127,13 @@ def require_writable(path: Path) -> None:
         raise unwritten(path, error) from None
     except UnicodeEncodeError:
         raise DpmcError(f"{path}: {NO_UTF8}") from None
+
+
+def check_endings(paths: Iterable[Path], endings: Sequence[str], what: str) -> None:
+    """Raise DpmcError for a file name that ends in none of `endings`, as those of `what` do."""
+    for path in paths:
+        if path.suffix.lower() not in endings:
+            raise DpmcError(f"{path}: a file of {what} must end in {' or '.join(endings)}")
 
 
 def unwritten(path: Path, error: OSError) -> DpmcError:
