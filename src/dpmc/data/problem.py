@@ -86,7 +86,6 @@ class Setting:
     starts: np.ndarray = working()  # (s, d), of the chains of seed 0, 1, …; (1, d): of all chains
     same_starts: bool = working(default=False)  # whether the chains of all seeds have the first ones
     true_theta: np.ndarray = working()  # (d,)
-    caveat: str = fact(Role.FILE, plain=lambda text: text or None, default="")  # a limit of the guarantee
     source: tuple[str, ...] = fact(Role.ASKED, default=())  # of a release: what was read, and as what
     tried: set[bool] = working(init=False, default_factory=set)  # gradients, of trials that were passed
 
@@ -228,7 +227,6 @@ class Problem(Setting):
             "temperature": self.temperature,
             "schema": chain_files.SCHEMA,
             "versions": json.dumps({"numpy": np.__version__}),
-            **({"caveat": self.caveat} if self.caveat else {}),
         }
         encoding = {name: {"_FillValue": None} for name in arrays}
         files.write_netcdf(path, xarray.Dataset(arrays, attrs=about), encoding)
@@ -247,10 +245,8 @@ def read_problem(path: str | Path) -> Problem:
         }
         label, model_id, dataset = (file.attrs[name] for name in ("label", "model", "dataset"))
         temperature = float(array(file.attrs["temperature"], (), f"{path}: temperature"))
-        caveat = file.attrs.get("caveat", "")
-    named = {"label": label, "model": model_id, "dataset": dataset, "caveat": caveat}
-    for name, text in named.items():
-        if not isinstance(text, str) or (not text and name != "caveat"):
+    for name, text in {"label": label, "model": model_id, "dataset": dataset}.items():
+        if not isinstance(text, str) or not text:
             raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
     model = models.definition(model_id).model
     exact = Exact(**{each.name: arrays.pop(each.name) for each in fields(Exact) if each.name in arrays})
@@ -263,7 +259,6 @@ def read_problem(path: str | Path) -> Problem:
         n=n,
         columns=columns,
         temperature=temperature,
-        caveat=caveat,
         exact=exact,
         **arrays,
     )
