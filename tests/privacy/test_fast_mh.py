@@ -25,6 +25,7 @@ from dpmc.privacy.events import (
     Release,
     SubsampledGaussianRelease,
     from_json,
+    repeat,
     to_json,
 )
 from dpmc.privacy.fast_rule import multiplier
@@ -359,7 +360,7 @@ def test_one_row_of_a_thousand_is_drawn_too_often_for_a_tiny_delta() -> None:
     epsilon, n = 0.006, 1000
     with pytest.raises(DpmcError, match=r"K = 1, epsilon = 0.006: .* delta up to 5.86e-07, must be at most"):
         fast_mh.corrected_release("test", epsilon, 1e-13, n, 1)
-    assert fast_mh.corrected_release("test", epsilon, 6e-7, n, 1, count=3).count == 3
+    fast_mh.corrected_release("test", epsilon, 6e-7, n, 1)
     # A draw of the replaced row adds 1/2 or, in the other data set, -1/2; one of another row adds -1/2.
     attained = 0.0
     prior = np.linspace(-6.0, 6.0, 121)
@@ -382,7 +383,7 @@ def totals(epsilon: float) -> list[float]:
     exact = brentq(lambda x: TIGHT.delta(gaussian(x), epsilon) - delta, 1.0, 1e4)  # the smallest noise
     advanced = math.sqrt(2.0 * count * math.log(1.0 / delta)) * epsilon  # Appendix B
     return [
-        FAST.epsilon([fast_mh.corrected_release("test", epsilon, delta, 50_000, count=count)], delta),
+        FAST.epsilon(repeat([fast_mh.corrected_release("test", epsilon, delta, 50_000)], count), delta),
         TIGHT.epsilon(gaussian(multiplier(epsilon, delta), count), delta),
         TIGHT.epsilon(gaussian(exact, count), delta),
         advanced + count * epsilon * math.expm1(epsilon),

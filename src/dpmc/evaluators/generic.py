@@ -24,7 +24,6 @@ class Evaluator:
     """
 
     name = "generic"  # for provenance
-    has_integer_sums = False  # floats, in the model's own unit; integers: `evaluators/lattice.py`
 
     def __init__(self, model: Model, rows: np.ndarray) -> None:
         self._model = model
@@ -54,22 +53,6 @@ class Evaluator:
     def unit_of_gradients(self, bound: float) -> float:
         """Return the unit in which sums of gradients clipped to norm `bound` count."""
         return 1.0
-
-    def exact_estimate(
-        self, total: np.ndarray, squares: np.ndarray, scale: float, size: int, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scale Σr − ½ scale² Σ(r − mean)², its unit, and what rounding adds to it (chains,).
-
-        For integer sums over batches of `size` rows; of floats mechanisms compute it themselves.
-        """
-        raise NotImplementedError
-
-    def barker_sd(self, squares: np.ndarray, size: int, clip_factor: float) -> np.ndarray:
-        """Return the sd √(2 − s²) of DP Barker's noise in units of the tempered sum (chains,).
-
-        For integer sums over batches of `size` rows, as `exact_estimate`.
-        """
-        raise NotImplementedError
 
     def ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray

@@ -49,7 +49,6 @@ class LatticeEvaluator(Evaluator):
     """
 
     name = "lattice"
-    has_integer_sums = True
 
     def __init__(self, model: Model, rows: np.ndarray, lattice: Lattice) -> None:
         rows = np.array(rows, dtype=float, order="C")
