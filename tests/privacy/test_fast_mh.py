@@ -400,8 +400,8 @@ def test_the_table_of_totals_in_the_documentation() -> None:
 def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
     delta, count, n = 1e-5, 20_000, 50_000
     for most_rows, printed in ((417, "3.58"), (2500, "2.98")):
-        event = fast_mh.corrected_release("test", 0.05, delta, n, most_rows, count)
-        assert f"{FAST.epsilon([event], delta):.2f}" == "22.02"
+        event = fast_mh.corrected_release("test", 0.05, delta, n, most_rows)
+        assert f"{FAST.epsilon(repeat([event], count), delta):.2f}" == "22.02"
         alone = minibatch(event.batch_epsilon, event.batch_noise_multiplier, most_rows, n, count)
         assert f"{FAST.epsilon(alone, delta):.2f}" == printed
         assert f"K = {most_rows}: {printed}" in " ".join(PAGE.split())

@@ -253,8 +253,10 @@ def in_block(method: RowFunction, rows: np.ndarray, block: np.ndarray, shape: tu
     return values
 
 
-def attempted(method: RowFunction, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return a method's values of a block, None if it raises or returns another shape."""
+def attempted(
+    method: RowFunction, block: np.ndarray, shape: tuple[int, ...] | None = None
+) -> np.ndarray | None:
+    """Return a method's values of a block, None if it raises or a row's value has another shape."""
     rows = block.view()
     rows.flags.writeable = False
     try:
@@ -262,7 +264,7 @@ def attempted(method: RowFunction, block: np.ndarray, shape: tuple[int, ...]) ->
             values = method(rows)
     except (Exception, SystemExit):  # a user's code may raise anything, and if so may depend on the rows
         return None
-    return np.array(values) if np.shape(values) == (len(block), *shape) else None
+    return np.array(values) if shape is None or np.shape(values) == (len(block), *shape) else None
 
 
 def column_sum(table: np.ndarray, weights: np.ndarray, start: float | np.ndarray = 0.0) -> np.ndarray:
@@ -304,14 +306,9 @@ def within_norm(k: np.ndarray, m: int) -> np.ndarray:
     integers = k.astype(np.int64)
     square = column_sum(k.T, k.T)
     for j in np.flatnonzero(~(square <= m * m * (1.0 - 1e-10))):
-        while sum_of_exact_squares(integers[j]) > m * m:
+        while sum(int(value) ** 2 for value in integers[j]) > m * m:
             integers[j] -= np.sign(integers[j])
     return integers
-
-
-def sum_of_exact_squares(k: np.ndarray) -> int:
-    """Return Σk² of a few integers of any size."""
-    return sum(int(value) ** 2 for value in k)
 
 
 def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
@@ -367,7 +364,7 @@ def keeps_to_itself(method: RowFunction, rows: np.ndarray, order: np.ndarray, ma
     The others are in another order; or the first is 0 or an outlier; or all are copies of one row. A method
     may fail at an outlier, where `in_block` calls it with copies.
     """
-    straight, everywhere = value_or_none(method, rows), np.arange(len(rows))
+    straight, everywhere = attempted(method, rows), np.arange(len(rows))
     if straight is None:
         return may_fail
     cases = [(rows[order], everywhere, order, False)]  # rows, places to compare, where they were before
@@ -378,17 +375,9 @@ def keeps_to_itself(method: RowFunction, rows: np.ndarray, order: np.ndarray, ma
     for j in everywhere[:: len(rows) // 4]:
         cases.append((np.tile(rows[j], (len(rows), 1)), everywhere[j : j + 1], everywhere[j : j + 1], False))
     for other, places, before, fails in cases:
-        found = value_or_none(method, other)
+        found = attempted(method, other)
         if found is None and fails:
             continue
         if found is None or not np.array_equal(straight[before], found[places], equal_nan=True):
             return False
     return True
-
-
-def value_or_none(method: RowFunction, rows: np.ndarray) -> np.ndarray | None:
-    """Return a method's value of rows, None if it raises."""
-    try:
-        return np.array(method(rows))
-    except (Exception, SystemExit):
-        return None
