@@ -11,6 +11,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics, summaries
 
+Sums = tuple[np.ndarray, np.ndarray]  #: sums over rows, and numbers of rows clipped
+
 
 class Evaluator:
     """Clipped sums over the rows (n, d_x) of one model; only mechanisms use them.
@@ -54,9 +56,7 @@ class Evaluator:
         """Return the unit in which sums of gradients clipped to norm `bound` count."""
         return 1.0
 
-    def ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
         """Return Σ_j clip(r_j) (chains,) over all rows, and counts."""
         sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
@@ -68,7 +68,7 @@ class Evaluator:
                 counts[c] += len(rows) - np.count_nonzero(inside)
         return sums, counts
 
-    def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+    def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
         """Return Σ_j clip(∇ ln p(x_j|θ)) (chains, d) over all rows, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
@@ -97,9 +97,7 @@ class Evaluator:
         ratios = self._chosen_ratios(theta, proposal, kernels.draw_batches(words, self.n))
         return kernels.clipped_moments(ratios, bound)
 
-    def batch_gradient_sums(
-        self, theta: np.ndarray, bound: float, words: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
         """Return Σ clip(∇ ln p(x_j|θ)) (chains, d) over a batch, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
