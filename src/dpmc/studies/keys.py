@@ -29,7 +29,7 @@ from dpmc.common.values import MOST, shown
 from dpmc.studies.documents import Document
 
 #: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
-DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
+DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79"
 OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 
 
