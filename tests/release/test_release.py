@@ -106,6 +106,7 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
         ({"thin": 13}, "thin"),
         ({"chains": 2, "start": [[0.0, 1.0]]}, "start"),
         ({"output": tmp_path / "there.nc"}, "exists"),
+        ({"output": tmp_path / "a\\b.nc"}, "must be UTF-8 without backslashes"),
         ({"ledger": tmp_path / "none"}, "no such ledger"),
         ({"data": np.ones((60, 3))}, "columns"),
         ({"data": tmp_path / "rows.xlsx"}, "must end in"),
