@@ -131,11 +131,7 @@ class Setting:
         model, d, own_model = self.model, self.dimension, ":" in self.model_id
         array(self.starts, (None, d), f"{source}: starts")
         array(self.true_theta, (d,), f"{source}: true_theta")
-        if own_model:
-            columns = getattr(model, "columns", None)
-        else:
-            # One simulated row tells how many columns the model's rows have.
-            columns = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
+        columns = getattr(model, "columns", None) if own_model else columns_of(model)
         if columns not in (None, self.columns):
             raise DpmcError(
                 f"{source}: rows: {self.columns} columns, the model {self.model_id} has {columns}"
@@ -158,6 +154,12 @@ class Setting:
                     f"{source}: model {self.model_id}: log_prior: {value} at start point {index}, "
                     "must be a number or -inf"
                 )
+
+
+def columns_of(model: Model) -> int:
+    """Return how many columns the rows of a model have that can simulate them."""
+    rows = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(int(model.dimension)), 1)
+    return int(rows.shape[1])
 
 
 @declared
