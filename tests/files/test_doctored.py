@@ -14,6 +14,7 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
+from dpmc.results.reading import as_tree
 
 import dpmc
 from dpmc.algorithms import algorithm_class
@@ -26,9 +27,8 @@ from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.results.reading import as_tree
 from files.release_tree import CHAINS, HYPERPARAMETERS, ITERATIONS, entry, release_tree, run_ledger
 
 Doctor = Callable[[xarray.DataTree], object]
@@ -174,7 +174,7 @@ def of_hmc(change: Callable[[list[Any]], object] = len, spare: int = 10) -> Doct
     """Make it a release of `dp-hmc`, which has two kinds of releases, and one before the first iteration."""
     values = {"clip_g": 1.0, "clip_l": 1.0, "mass": 1.0, "step_size": 0.1, "steps": 2}
     values |= {"tau_g": 50.0, "tau_l": 50.0, "reuse_gradients": True}
-    run = RunReleases.of(read(algorithm_class("dp-hmc"), values, "", 3), 100, CHAINS)
+    run = RunQueries.of(read(algorithm_class("dp-hmc"), values, "", 3), 100, CHAINS)
 
     def doctor(tree: xarray.DataTree) -> None:
         price = price_of(run.total(ITERATIONS + spare), 100, 3, 0, 0.5, 1e-6)

@@ -82,7 +82,7 @@ class _Books(NamedTuple):
     """The parts of a run's ledger from which, with the algorithm, all of it follows."""
 
     budget: Budget
-    reserved: Counter[Release]
+    reserved: Counter[Query]
     price: dict[str, Any]
 
     @classmethod

@@ -11,7 +11,7 @@ from dpmc.common import checks
 from dpmc.common.roles import PUBLIC, Role, declared, fact
 from dpmc.common.roles import checks as checks_of
 from dpmc.data.problem import Problem
-from dpmc.privacy.runs import RunReleases
+from dpmc.privacy.runs import RunQueries
 from dpmc.privacy.secure_noise import EXACT, VERSIONS
 from dpmc.sampling.cell import Cell, Given
 from dpmc.sampling.run import Run
@@ -49,7 +49,7 @@ def block_of(made: int) -> int:
     return max(1, made // BLOCKS)
 
 
-def spare_of(made: int, run: RunReleases) -> int:
+def spare_of(made: int, run: RunQueries) -> int:
     """Return the spare iterations of a run that is resumed after kills; 0 if iterations release nothing."""
     # A kill loses a block, and what was released before the first iteration: at most one more.
     return SPARE * (block_of(made) + bool(run.once)) if run.each else 0

@@ -146,7 +146,7 @@ class Cell(Generic[_P]):
     # Whether proposals are tested without a log ratio over rows.
     has_public_test = derived(FILE, lambda cell: 1 if cell.algorithm.has_public_test else None)
     # Whether a sum is released that all iterations share.
-    sums_of_run = derived(FILE, lambda cell: 1 if cell.algorithm.releases(cell.problem.n).run else None)
+    sums_of_run = derived(FILE, lambda cell: 1 if cell.algorithm.queries(cell.problem.n).run else None)
 
     @property
     def needs(self) -> Needs:
