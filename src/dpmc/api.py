@@ -388,10 +388,7 @@ def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
 
 
 def named_model(model: object) -> tuple[str, str, Definition]:
-    """Return label, name and definition of a model given by name, class or instance.
-
-    The label of an instance is the name of its class.
-    """
+    """Return label (of an instance that of its class), name and definition of a model."""
     if isinstance(model, str):
         return model, model, models.definition(model)
     name, definition = given_model(model)
@@ -428,10 +425,7 @@ def _public_problem(model: object, data: object, data_are_public: bool, starts: 
 
 
 def plain_hyperparameters(given: Hyperparameters, algorithm: str = "") -> dict[str, Any]:
-    """Return hyperparameters as plain values, from a mapping, a file, a search or a recommendation.
-
-    Raises DpmcError for a recommendation of another method than `algorithm`, if that is given.
-    """
+    """Return plain values from a mapping, file, search or recommendation, which must name `algorithm`."""
     from dpmc.studies import read_yaml
 
     if isinstance(given, tuple):  # a Recommendation, whose module is slow to import

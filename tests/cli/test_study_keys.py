@@ -120,7 +120,7 @@ def test_methods_where_epsilon_is_per_iteration(tmp_path, method, message) -> No
 
 
 def test_data_sets_are_those_that_can_be_made() -> None:
-    for name in ("published", "tuning", "fresh-12", "fashion-79", "mnist-79-own", "fresh-", "x"):
+    for name in ("published", "tuning", "fresh-12", "fashion-79", "mnist-79", "fresh-", "x"):
         assert bool(re.fullmatch(DATA_SETS, name)) == bool(re.fullmatch(DATASET_PATTERN, name))
 
 

@@ -40,37 +40,34 @@ def arrays(folder: Path) -> dict[str, np.ndarray]:
     return {name: idx.parse(idx.content(place / f"{name}.gz"), name) for name in tiny.NAMES}
 
 
-def expected(folder: Path, own: bool) -> tuple[np.ndarray, np.ndarray]:
+def expected(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Training rows and norms by numpy's SVD of the pictures themselves, signs aside."""
     files = arrays(folder)
     labels = files["train-labels-idx1-ubyte"]
     x = files["train-images-idx3-ubyte"].reshape(len(labels), -1) / 255.0
     private = np.isin(labels, [7, 9])
-    fitted = x[private if own else ~private]
+    fitted = x[~private]
     axes = np.linalg.svd(fitted - fitted.mean(axis=0), full_matrices=False)[2][:50]
     return (x[private] - fitted.mean(axis=0)) @ axes.T, labels[private]
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_rows_are_those_of_an_svd(mine, own):
-    train, test = images.build_rows(images.image_set("mnist-79" + "-own" * own))
-    x, labels = expected(mine, own)
+def test_rows_are_those_of_an_svd(mine):
+    train, test = images.build_rows(images.image_set("mnist-79"))
+    x, labels = expected(mine)
     norms = np.linalg.norm(x, axis=1, keepdims=True)
     assert train.shape == (240, 51) and test.shape == (60, 51)
     np.testing.assert_array_equal(train[:, 0], labels == 9)
     np.testing.assert_allclose(np.abs(train[:, 1:]), np.abs(x * np.minimum(1.0, 6.0 / norms)), atol=1e-9)
 
 
-def test_a_private_image_changes_no_other_row_unless_the_projection_is_private(mine):
-    before = {name: images.build_rows(images.image_set(name))[0] for name in ("mnist-79", "mnist-79-own")}
+def test_a_private_image_changes_no_other_row(mine):
+    before, _ = images.build_rows(images.image_set("mnist-79"))
     files = {name: array.copy() for name, array in arrays(mine).items()}
     first = int(np.flatnonzero(files["train-labels-idx1-ubyte"] == 7)[0])
     files["train-images-idx3-ubyte"][first] = 255 - files["train-images-idx3-ubyte"][first]
     tiny.put(mine / "data/downloads/mnist", {name: idx.dump(array) for name, array in files.items()})
-    after = {name: images.build_rows(images.image_set(name))[0] for name in before}
-    moved = {name: np.flatnonzero((before[name] != after[name]).any(axis=1)) for name in before}
-    assert len(moved["mnist-79"]) == 1
-    assert len(moved["mnist-79-own"]) == 240
+    after, _ = images.build_rows(images.image_set("mnist-79"))
+    assert np.count_nonzero((before != after).any(axis=1)) == 1
 
 
 def test_the_order_of_the_public_pictures_changes_no_bit(mine):
@@ -93,27 +90,22 @@ def test_tuning_pictures_are_of_other_classes_and_in_the_same_projection(mine):
 def test_without_test_pictures_the_last_rows_of_a_random_order_are_kept_for_testing(mine, table):
     table["sources"]["mnist"]["files"] = dict.fromkeys(tiny.NAMES[:2])
     table["sets"]["mnist-79"] |= {"train": 200, "test": 40}
-    (train, test), (_, own) = (
-        images.build_rows(images.image_set(name)) for name in ("mnist-79", "mnist-79-own")
-    )
+    train, test = images.build_rows(images.image_set("mnist-79"))
     assert train.shape == (200, 51) and test.shape == (40, 51)
     assert len(np.unique(np.concatenate([train, test])[:, 1])) == 240
     assert 0.2 < test[:, 0].mean() < 0.8  # false alarm: 1e-4, hypergeometric with 40 of 240
-    np.testing.assert_array_equal(test[:, 0], own[:, 0])
 
 
-def test_problem_with_test_rows_and_caveat_survives_a_file(mine):
-    for name, caveat in (("mnist-79", ""), ("mnist-79-own", images.NOT_COVERED)):
-        problem = datasets.build("digits", "logistic-mnist", name, n=100, starts=30)
-        assert (problem.n, problem.dimension, problem.temperature) == (100, 50, 1.0)
-        assert problem.starts.shape == (30, 50) and np.abs(problem.starts).max() <= 50**-0.5
-        assert np.abs(problem.starts).max() > 0.99 * 50**-0.5  # false alarm: 0.99^1500
-        problem.write(mine / "problem.nc")
-        again = read_problem(mine / "problem.nc")
-        assert again.caveat == problem.caveat == caveat
-        np.testing.assert_array_equal(again.test_rows, problem.test_rows)
-        np.testing.assert_array_equal(again.rows, problem.rows)
-        assert again.exact.histogram_counts.size == 0
+def test_problem_with_test_rows_survives_a_file(mine):
+    problem = datasets.build("digits", "logistic-mnist", "mnist-79", n=100, starts=30)
+    assert (problem.n, problem.dimension, problem.temperature) == (100, 50, 1.0)
+    assert problem.starts.shape == (30, 50) and np.abs(problem.starts).max() <= 50**-0.5
+    assert np.abs(problem.starts).max() > 0.99 * 50**-0.5  # false alarm: 0.99^1500
+    problem.write(mine / "problem.nc")
+    again = read_problem(mine / "problem.nc")
+    np.testing.assert_array_equal(again.test_rows, problem.test_rows)
+    np.testing.assert_array_equal(again.rows, problem.rows)
+    assert again.exact.histogram_counts.size == 0
 
 
 @pytest.mark.parametrize(
@@ -153,10 +145,6 @@ def test_the_command_fetches_and_reports_missing_files(mine, capsys):
     said = capsys.readouterr().err
     assert said.startswith("dpmc: error: mnist: ") and said.count("\n") == 1
     assert "train-images-idx3-ubyte" in said and "docs/explanation/data.md" in said
-    assert (
-        images.why_missing("mnist-79")
-        and images.why_missing("mnist-79-own")
-        and not images.why_missing("fresh-0")
-    )
+    assert images.why_missing("mnist-79") and not images.why_missing("fresh-0")
     assert main(["fetch", "cifar"]) == 2
     assert "'cifar' is unknown" in capsys.readouterr().err

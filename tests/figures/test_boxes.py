@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results, typed
+from dpmc.metrics.table import typed
 from dpmc.reports.plots import caption, plot, style
 from dpmc.reports.plots.published import published_boxes
 from dpmc.studies import Study
 from dpmc.studies.pairs import partners, tuned_pairs
+from dpmc.studies.whole import Results
 from figures.synthetic import (
     EASY,
     PUBLISHED,
@@ -45,7 +46,7 @@ def with_tuned(models: tuple[str, ...] = EASY[:1]) -> Study:
 
 def quartiles(of: Study, model: str, labels: tuple[str, ...]) -> list[tuple[float, ...]]:
     """Quartiles of the made-up MMDs, by ε and then by label."""
-    results = Results.of_study(typed(metrics(of)), of)
+    results = Results(typed(metrics(of)), of)
     cells = [(model, label, e) for e in of.models[model].epsilons for label in labels]
     return [tuple(np.quantile(results.values(*cell, "mmd"), [0.25, 0.5, 0.75])) for cell in cells]
 
@@ -175,7 +176,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     cases = [
         ("mmd-hardest", table, output, "unknown, must be one of comparison"),
         ("mmd-easy", tmp_path / "broken.csv", output, "column 'method' is missing"),
-        ("mmd-easy", table, tmp_path / "figure.jpeg", "must end in one of .pdf, .png, .svg"),
+        ("mmd-easy", table, tmp_path / "figure.jpeg", "must end in .pdf or .png or .svg"),
         ("tuned", table, output, r"it has no pair of this figure: \*-tuned "),
     ]
     for name, source, target, message in cases:

@@ -8,11 +8,12 @@ import pytest
 
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets
-from dpmc.metrics.table import Results, typed
+from dpmc.metrics.table import typed
 from dpmc.reports.plots import chains, plot, reads
 from dpmc.reports.plots.chains import chain_path, kept_draws
 from dpmc.studies import Study
 from dpmc.studies.figures import declared_figure
+from dpmc.studies.whole import Results
 from figures import synthetic
 from figures.paper import (
     BANANA,
@@ -54,7 +55,7 @@ def draw(name: str, of: Study, results: Path = Path()):  # type: ignore[no-untyp
 
 def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> None:
     of, cell = paper_study(), (BANANA, "dp-hmc", "15")
-    values = Results.of_study(typed(table_of(of, plausible)), of)
+    values = Results(typed(table_of(of, plausible)), of)
     seeds = [chains.chosen_run(values, cell, run)[0] for run in chains.RUNS]
     assert seeds == ["0", "4", "9"]
     assert chains.chosen_run(values, (BANANA, "none", "15"), "best")[0] == ""

@@ -38,7 +38,7 @@ def test_the_box_contains_start_points_and_the_posterior(model: str) -> None:
     problem = datasets.build(model, model, "published", 2000)
     low, high = box_of(problem, DECLARED.half_widths.get(model))
     assert (problem.starts > low).all() and (problem.starts < high).all()
-    surface = Surface.of(problem, low, high)
+    surface = Surface(problem, low, high)
     assert surface.values.shape == (GRID, GRID)
     assert -0.5 < surface.values.max() <= 0.0
     # The second component runs down the rows of the grid.

@@ -13,8 +13,9 @@ import pytest
 import tuned_table
 import yaml
 
-from dpmc.metrics.table import Results, typed
+from dpmc.metrics.table import typed
 from dpmc.studies import Study
+from dpmc.studies.whole import Results
 from figures.synthetic import Table, study
 
 MODEL = "flat-banana-2d"
@@ -54,7 +55,7 @@ def frame(shifts: dict[tuple[str, str], float | None]) -> pd.DataFrame:
 def test_the_numbers_are_those_computed_by_hand() -> None:
     of = made_up()
     table = typed(frame({("dp-penalty-tuned", "1"): -0.1}))
-    rows = list(tuned_table.rows(of, Results.of_study(table, of)))
+    rows = list(tuned_table.rows(of, Results(table, of)))
     names = [(row["model"], row["method"], row["epsilon"], row["tuned_at"]) for row in rows]
     assert names == [(MODEL, m, e, "2") for m in ("dp-penalty", "dp-sgld") for e in ("1", "2", "3")]
     row = rows[0]

@@ -14,6 +14,7 @@ from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import GaussianQuery, Query
 from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
+from dpmc.releases.facts import SPARE
 
 CHAINS, THIN, ITERATIONS, DIMENSION = 2, 2, 7, 3
 
@@ -39,16 +40,16 @@ def entry(ledger: Path, **about: Any) -> dict[str, Any]:
     return made.take(0.5, 1e-6, {**facts, **about})
 
 
-def run_ledger(multiplier: float = 100.0) -> ReleaseLedger:
-    """Return a ledger of `ITERATIONS` iterations of all chains, and one that is forfeited."""
+def run_ledger(multiplier: float = 100.0, spare: int = SPARE) -> ReleaseLedger:
+    """Return a ledger of `ITERATIONS` iterations of all chains, and the spare ones, which are forfeited."""
 
     def events(iterations: int) -> tuple[Query, ...]:
         return (GaussianQuery("log-ratio", multiplier, CHAINS * iterations),)
 
-    price = price_of(events(ITERATIONS + 1), 100, DIMENSION, 0, 0.5, 1e-6)
+    price = price_of(events(ITERATIONS + spare), 100, DIMENSION, 0, 0.5, 1e-6)
     ledger = ReleaseLedger(Budget(0.5, math.nextafter(1e-6 - price.delta, 0.0)), accountants.get("tight"))
     ledger.prices = (price.to_json(),)
-    ledger.reserve(events(1))
+    ledger.reserve(events(spare) if spare else ())
     ledger.forfeit()
     ledger.reserve(events(ITERATIONS))
     ledger.perform(events(ITERATIONS))
@@ -61,7 +62,7 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
     root = {"mode": "release", "model": "Own", "method": "dp-penalty", "accountant": "tight"}
     root |= {"dpmc_version": "0.1.0", "opendp_version": "0.16.0", "schema": 2, "epsilon": "0.5"}
     root |= {"delta": 1e-6, "temperature": 0.5, "n": 100, "dimension": DIMENSION, "chains": CHAINS}
-    root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": 1, "description": "Own()"}
+    root |= {"thin": THIN, "iterations": ITERATIONS, "forfeited": SPARE, "description": "Own()"}
     root |= {"hyperparameters": json.dumps(HYPERPARAMETERS), "data_ledger": json.dumps(taken, sort_keys=True)}
     root |= {"ledger": json.dumps(run_ledger().to_json(), sort_keys=True)}
     library = {"inference_library": "dpmc", "inference_library_version": "0.1.0"}
@@ -70,6 +71,8 @@ def release_tree(taken: dict[str, Any]) -> xarray.DataTree:
     along = ("chain", "draw")
     draws = chance.normal(size=(CHAINS, k, DIMENSION))
     accepted = chance.integers(THIN + 1, size=(CHAINS, k))
+    for j in range(k):  # a chain stays where no proposal is accepted
+        draws[:, j] = np.where(accepted[:, j, None] > 0, draws[:, j], draws[:, j - 1] if j else START)
     totals = {"accepted_total": accepted.sum(axis=1) + 1, "diverging_total": np.array([0, 1])}
     return xarray.DataTree.from_dict(
         {

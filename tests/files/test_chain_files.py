@@ -76,7 +76,7 @@ def test_seeds_are_joined_along_chain(tmp_path: Path) -> None:
     assert "ledger" not in together.attrs or trees[0].attrs["ledger"] == trees[1].attrs["ledger"]
     assert "seed" not in together.attrs and together.attrs["n"] == 60
     largest = array_stats.rhat(together["posterior/theta"].values, chain_axis=0, draw_axis=1).max()
-    assert convergence(draws).rhat_max == pytest.approx(largest, rel=1e-12)
+    assert convergence(draws)["rhat_max"] == pytest.approx(largest, rel=1e-12)
 
 
 def test_equal_runs_have_equal_bytes(tmp_path: Path) -> None:

@@ -14,8 +14,11 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
+from dpmc.results.reading import as_tree
 
 import dpmc
+from dpmc.algorithms import algorithm_class
+from dpmc.algorithms.hyperparameters import read
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.common.version import __version__
@@ -24,9 +27,9 @@ from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
+from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.results.reading import as_tree
-from files.release_tree import HYPERPARAMETERS, ITERATIONS, entry, release_tree
+from files.release_tree import CHAINS, HYPERPARAMETERS, ITERATIONS, entry, release_tree, run_ledger
 
 Doctor = Callable[[xarray.DataTree], object]
 ROWS = np.random.default_rng(0).normal(size=(5, 2)).tolist()
@@ -167,6 +170,49 @@ def of_sum(numbers: int, centre: int, **facts: Any) -> Doctor:
     return doctor
 
 
+def of_hmc(change: Callable[[list[Any]], object] = len, spare: int = 10) -> Doctor:
+    """Make it a release of `dp-hmc`, which has two kinds of releases, and one before the first iteration."""
+    values = {"clip_g": 1.0, "clip_l": 1.0, "mass": 1.0, "step_size": 0.1, "steps": 2}
+    values |= {"tau_g": 50.0, "tau_l": 50.0, "reuse_gradients": True}
+    run = RunQueries.of(read(algorithm_class("dp-hmc"), values, "", 3), 100, CHAINS)
+
+    def doctor(tree: xarray.DataTree) -> None:
+        price = price_of(run.total(ITERATIONS + spare), 100, 3, 0, 0.5, 1e-6)
+        made = ReleaseLedger(Budget(0.5, math.nextafter(1e-6 - price.delta, 0.0)), accountants.get("tight"))
+        made.prices = (price.to_json(),)
+        made.reserve(run.total(ITERATIONS + spare))
+        made.perform(run.total(ITERATIONS))
+        made.forfeit()
+        own = made.to_json()
+        for key in ("reserved", "performed", "forfeited"):
+            change(own[key])
+        fact(hyperparameters=values, method="dp-hmc")(tree)
+        tree.attrs |= {"forfeited": spare, "ledger": json.dumps(own, sort_keys=True)}
+
+    return doctor
+
+
+def forfeited(spare: int) -> Doctor:
+    ledger = json.dumps(run_ledger(spare=spare).to_json(), sort_keys=True)
+    return attribute(forfeited=spare, ledger=ledger)
+
+
+def in_stats(**changed: Any) -> Doctor:
+    """Change attributes of the group of acceptance, after its arrays."""
+
+    def doctor(tree: xarray.DataTree) -> None:
+        tree["sample_stats"].attrs.update(changed)
+
+    return doctor
+
+
+def filled(place: str, value: Any) -> Doctor:
+    def doctor(tree: xarray.DataTree) -> None:
+        tree[place].values[...] = value
+
+    return doctor
+
+
 def linear(description: str | None, *labels: str, **facts: Any) -> Doctor:
     """Say that the model is a `LinearRegression`."""
 
@@ -184,7 +230,7 @@ def noisier(tree: xarray.DataTree) -> None:
     both(setting(tau=0.1), in_events(noise_multiplier=1.0))(tree)
 
 
-REGRESSION = {"model_id": "dpmc.models.regression:LinearRegression"}
+REGRESSION = {"model_id": "dpmc.models.regression:LinearRegression", "temperature": 1.0}
 LINEAR = "LinearRegression('y', ['a', 'b'])"
 SMALL = "LinearRegression('y', ['a'], sd=None)"
 LABELS = dpmc.LinearRegression("y", ["a"], sd=None).parameters
@@ -346,7 +392,49 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "rows of a person": (in_ledger(lambda own: own.update(rows_per_person=1)), "['rows_per_person']"),
     "foreseen queries": (
         in_ledger(lambda own: own.update(foreseen=own["reserved"] * 2)),
-        "counts: do not fit",
+        "['foreseen']: not allowed",
+    ),
+    "forfeited iterations that were not spare ones": (forfeited(3), "forfeited: 3 are not the spare"),
+    "forfeited iterations of a run with another one before": (
+        of_hmc(spare=5),
+        "forfeited: 5 are not the spare",
+    ),
+    "releases in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
+    "temperature of another tempering": (
+        both(linear(SMALL), fact(temperature=0.5)),
+        "temperature: must be 1.0",
+    ),
+    "columns that rows of the model have not": (
+        both(fact(model_id="flat-banana-2d", columns=77), without("description")),
+        "model: has other columns than the entry",
+    ),
+    "draws that move though nothing was accepted": (
+        both(rates(np.zeros_like), in_stats(accepted_total=np.array([0, 0]))),
+        "theta: moves where no proposal was accepted",
+    ),
+    "a draw that no chain reaches": (
+        both(rates(np.ones_like), in_stats(accepted_total=np.array([6, 6])), filled("posterior/theta", 2e30)),
+        "no draw beyond 1e+30",
+    ),
+    "proposals accepted and diverging": (
+        both(
+            rates(np.ones_like),
+            filled("sample_stats/diverging", True),
+            in_stats(accepted_total=np.array([6, 6]), diverging_total=np.array([6, 6])),
+        ),
+        "diverging: no proposal is accepted and diverging",
+    ),
+    "totals of proposals accepted and diverging": (
+        both(
+            rates(np.ones_like),
+            in_stats(accepted_total=np.array([7, 7]), diverging_total=np.array([0, 1])),
+        ),
+        "diverging: no proposal is accepted and diverging",
+    ),
+    "no totals": (lambda tree: tree["sample_stats"].attrs.pop("accepted_total"), "accepted_total is missing"),
+    "no version in a group": (
+        lambda tree: tree["posterior"].attrs.pop("inference_library_version"),
+        "inference_library_version is missing",
     ),
     "budget with other ends": (
         in_ledger(lambda own: own["budget"].update(delta=9.9999951e-7)),
@@ -356,7 +444,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     "queries nested": (in_ledger(lambda own: own.update(reserved=[[[]]])), "must be an object with a type"),
     "budget a list": (in_ledger(lambda own: own.update(budget=[1, 2])), "budget: must be"),
     "budget a text": (in_ledger(lambda own: own["budget"].update(epsilon="1")), "epsilon = '1'"),
-    "accountant none": (in_ledger(lambda own: own.update(accountant=None)), "missing or malformed key"),
+    "accountant none": (in_ledger(lambda own: own.update(accountant=None)), "is not the text of a ledger"),
     "epsilon spent with another last bit": (low_digit("epsilon_spent"), "epsilon_spent must be"),
     "epsilon spent with all digits": (
         in_ledger(lambda own: own.update(epsilon_spent=ReleaseLedger.from_json(own).epsilon())),
@@ -390,6 +478,9 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
         attribute(description="Own([1, -2.5], {'a': ('b', None)}, c=1e+300)"),
         without("description"),
         of_sum(3000, 3000),
+        of_hmc(),
+        of_hmc(spare=0),
+        forfeited(0),  # of a release without an output
         both(of_sum(5, 5), linear(SMALL)),
     ):
         other = copy.deepcopy(tree)

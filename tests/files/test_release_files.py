@@ -49,10 +49,10 @@ def test_a_release_has_no_problem_in_memory_and_on_disk(tree: xarray.DataTree, p
 def test_the_size_of_a_file_does_not_depend_on_values(
     tree: xarray.DataTree, path: Path, tmp_path: Path
 ) -> None:
-    for value in (0.0, 1e150, 1 / 3):
+    for value in (0.0, 1e29, 1 / 3):
         tree["posterior/theta"][:] = value
-        tree["sample_stats/acceptance_rate"][:] = float(value > 1)
-        tree["sample_stats"].attrs["accepted_total"] = np.array([6, 7]) if value > 1 else np.array([0, 1])
+        tree["sample_stats/acceptance_rate"][:] = float(value > 0)
+        tree["sample_stats"].attrs["accepted_total"] = np.array([7, 6]) if value > 0 else np.array([1, 0])
         release_files.write(tmp_path / "other.nc", tree)
         assert (tmp_path / "other.nc").stat().st_size == path.stat().st_size
 
@@ -199,7 +199,7 @@ CHANGES: list[tuple[Change, str]] = [
     (put("", hyperparameters="[1]"), "attribute hyperparameters"),
     (put("", hyperparameters="{"), "attribute hyperparameters"),
     (put("", ledger='{"mode": "release"}'), "/: ledger: missing or malformed key"),
-    (ledger_with(lambda own: own.update(mode="lab")), "/: ledger: mode = 'lab': must be 'release'"),
+    (ledger_with(lambda own: own.update(mode="lab")), "is not the text of a ledger"),
     (ledger_with(lambda own: own["prices"].append({"rows": [3.25]})), "prices: must be one"),
     (ledger_with(lambda own: own["prices"][0].update(rows=[3.25])), "prices: must be one"),
     (
@@ -207,27 +207,27 @@ CHANGES: list[tuple[Change, str]] = [
         "prices: bound: '3.25' must be total variation",
     ),
     (ledger_with(lambda own: own["prices"][0].update(numbers=15)), "prices: numbers: are not those of whole"),
-    (ledger_with(cheaper), "prices: delta: 3.8596"),
+    (ledger_with(cheaper), "prices: delta: 5.7894"),
     (ledger_with(lambda own: own["budget"].update(epsilon=1e6)), "epsilon: budget and price are not the 0.5"),
     (ledger_with(lambda own: own["budget"].update(delta=1e-6)), "delta: budget and price are not the 1e-06"),
     (ledger_with(times(10**6, "reserved", "performed")), "counts: do not fit"),
-    (ledger_with(times(2, "reserved")), "counts: do not fit 7 iterations and 1 "),
+    (ledger_with(times(2, "reserved")), "counts: do not fit 7 iterations and 5 "),
     (ledger_with(times(0.5, "reserved", "performed", "forfeited")), "counts: do not fit 7 iterations"),
     (ledger_with(lambda own: own.update(budget=None)), "budget: must be"),
-    (ledger_with(named("row 7 is 3.25")), "queries 'row 7 is 3.25' are not those of dp-penalty"),
-    (ledger_with(lambda own: own.update(epsilon_spent=0.25)), "epsilon_spent must be 0.149"),
+    (ledger_with(named("row 7 is 3.25")), "releases 'row 7 is 3.25' are not those of dp-penalty"),
+    (ledger_with(lambda own: own.update(epsilon_spent=0.25)), "epsilon_spent must be 0.185"),
     (ledger_with(lambda own: own.update(mu="3.25")), "is not the text of a ledger"),
     (ledger_with(lambda own: own.update(neighbours="row 7")), "is not the text of a ledger"),
     (twice("ledger"), "/: ledger: is not the text of a ledger"),
     (twice("data_ledger"), "each of them once"),
     (twice("hyperparameters"), "each of them once"),
     (put("", accountant="zcdp"), "accountant: not as in the entry"),
-    (put("", forfeited=999), "counts: do not fit 7 iterations and 999"),
+    (put("", forfeited=999), "forfeited: 999 are not the spare iterations of 7"),
     (put("", forfeited=0), "counts: do not fit 7 iterations and 0"),
     (put("", model="3.25, " * 40), "attribute model"),
     (put("", opendp_version="row 7 is 3.25"), "attribute opendp_version"),
     (fill("constant_data/theta_0", 3.25), "theta_0: is not the start of the entry"),
-    (fill("posterior/theta", np.nan), "theta: must be finite"),
+    (fill("posterior/theta", np.nan), "theta, theta_0: must be finite"),
     (put("", ledger='{"mode": "release", "clipped": 7}'), 'ledger: \'{"mode"'),
     (entry_with(epsilon=0.25), "attribute data_ledger"),
     (entry_with(rows=0.25), "attribute data_ledger"),
@@ -313,7 +313,7 @@ def test_other_versions_of_the_library_are_said(path: Path, monkeypatch: pytest.
 def test_a_ledger_is_not_verified_against_a_release_that_was_changed(path: Path) -> None:
     with netCDF4.Dataset(path, "a") as file:
         file["constant_data/theta_0"][:] = 3.25
-    with pytest.raises(DpmcError, match="is not the start of the entry"):
+    with pytest.raises(DpmcError, match="moves where no proposal was accepted"):
         release_files.entry_of(path)
 
 

@@ -10,17 +10,17 @@ from dpmc.metrics.cell import convergence
 def test_independent_draws_have_converged() -> None:
     draws = np.random.default_rng(3).normal(0.0, [1.0, 5.0], (20, 500, 2))
     result = convergence(draws)
-    assert result.rhat_max < 1.01
-    assert result.ess_bulk_min == pytest.approx(10_000, rel=0.15)
-    assert result.mcse_mean_max == pytest.approx(5.0 / 100.0, rel=0.1)  # the worse parameter's
+    assert result["rhat_max"] < 1.01
+    assert result["ess_bulk_min"] == pytest.approx(10_000, rel=0.15)
+    assert result["mcse_mean_max"] == pytest.approx(5.0 / 100.0, rel=0.1)  # the worse parameter's
 
 
 def test_one_chain_is_compared_half_with_half() -> None:
     draws = np.random.default_rng(6).normal(size=(1, 400, 2))
     halves = np.stack([draws[0, :200], draws[0, 200:]])
-    assert convergence(draws).rhat_max == convergence(halves).rhat_max < 1.1
+    assert convergence(draws)["rhat_max"] == convergence(halves)["rhat_max"] < 1.1
     draws[:, 200:, 1] += 3.0
-    assert convergence(draws).rhat_max > 1.5
+    assert convergence(draws)["rhat_max"] > 1.5
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_iterations_for_persons_of_ten_rows() -> None:
 
 def test_iterations_are_charged_as_free_tests_on_all_rows() -> None:
     accountant = accountants.get("fast-mh-pld")
-    events = [corrected_query("test", 0.05, 1e-5, 50_000, 417, count=20_000)]
+    events = repeat([corrected_query("test", 0.05, 1e-5, 50_000, 417)], 20_000)
     free = [FastMetropolisQuery("bit", 0.05, 0.0, 50_000, count=20_000)]
     found, alone = (accountant.epsilon(each, 1e-5) for each in (events, free))
     assert found == pytest.approx(alone, rel=1e-9)

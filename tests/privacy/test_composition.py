@@ -13,7 +13,7 @@ import dpmc
 from dpmc.privacy import accountants
 from dpmc.privacy.composition import total
 from dpmc.privacy.events import GaussianQuery
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree
 
 ROWS = np.random.default_rng(1).normal(size=(400, 2))
 SETTINGS = {

@@ -25,6 +25,7 @@ from dpmc.privacy.events import (
     Query,
     SubsampledGaussianQuery,
     from_json,
+    repeat,
     to_json,
 )
 from dpmc.privacy.fast_rule import multiplier
@@ -357,7 +358,7 @@ def test_one_row_of_a_thousand_is_drawn_too_often_for_a_tiny_delta() -> None:
     epsilon, n = 0.006, 1000
     with pytest.raises(DpmcError, match=r"K = 1, epsilon = 0.006: .* delta up to 5.86e-07, must be at most"):
         fast_mh.corrected_query("test", epsilon, 1e-13, n, 1)
-    assert fast_mh.corrected_query("test", epsilon, 6e-7, n, 1, count=3).count == 3
+    fast_mh.corrected_query("test", epsilon, 6e-7, n, 1)
     # A draw of the replaced row adds 1/2 or, in the other data set, -1/2; one of another row adds -1/2.
     attained = 0.0
     prior = np.linspace(-6.0, 6.0, 121)
@@ -380,7 +381,7 @@ def totals(epsilon: float) -> list[float]:
     exact = brentq(lambda x: TIGHT.delta(gaussian(x), epsilon) - delta, 1.0, 1e4)  # the smallest noise
     advanced = math.sqrt(2.0 * count * math.log(1.0 / delta)) * epsilon  # Appendix B
     return [
-        FAST.epsilon([fast_mh.corrected_query("test", epsilon, delta, 50_000, count=count)], delta),
+        FAST.epsilon(repeat([fast_mh.corrected_query("test", epsilon, delta, 50_000)], count), delta),
         TIGHT.epsilon(gaussian(multiplier(epsilon, delta), count), delta),
         TIGHT.epsilon(gaussian(exact, count), delta),
         advanced + count * epsilon * math.expm1(epsilon),
@@ -397,8 +398,8 @@ def test_the_table_of_totals_in_the_documentation() -> None:
 def test_minibatches_do_not_change_the_total_and_alone_cost_less() -> None:
     delta, count, n = 1e-5, 20_000, 50_000
     for most_rows, printed in ((417, "3.58"), (2500, "2.98")):
-        event = fast_mh.corrected_query("test", 0.05, delta, n, most_rows, count)
-        assert f"{FAST.epsilon([event], delta):.2f}" == "22.02"
+        event = fast_mh.corrected_query("test", 0.05, delta, n, most_rows)
+        assert f"{FAST.epsilon(repeat([event], count), delta):.2f}" == "22.02"
         alone = minibatch(event.batch_epsilon, event.batch_noise_multiplier, most_rows, n, count)
         assert f"{FAST.epsilon(alone, delta):.2f}" == printed
         assert f"K = {most_rows}: {printed}" in " ".join(PAGE.split())

@@ -8,7 +8,7 @@ from pathlib import Path
 from dpmc.common.shipped import PACKAGE
 
 COMMANDS = "a command, and the function of the library that it calls"
-DRAWING = "of each kind of figure, as `Drawing` says; `reports.plots` chooses the kind"
+DRAWING = "of each kind of figure, as `DEFAULTS` says; `reports.plots` chooses the kind"
 PROTOCOLS = "a protocol of `base.py`, and a class with its methods"
 RELEASES = "in `releases`, and what it does with a release, a run or a file"
 SHARED = {

@@ -65,9 +65,7 @@ def test_facts_are_those_of_parts_and_of_properties() -> None:
         inner: Inner = part()
         b: int = fact(Role.RELEASE, check=checks.whole(0))
 
-        @derived.fact(Role.FILE | Role.PRIVATE)
-        def c(self) -> int:
-            return 3
+        c = derived(Role.FILE | Role.PRIVATE, lambda outer: outer.b + 1)
 
     made = Outer(Inner(1, 5), 2)
     assert facts(made, Role.FILE) == {"alpha": 1, "c": 3} and facts(made, Role.DRAWS) == {"alpha": 1}

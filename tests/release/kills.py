@@ -18,8 +18,8 @@ import numpy as np
 import dpmc
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import facts
 from dpmc.releases import files as release_files
-from dpmc.releases import loop as releases
 
 FOLDER, KILLS, SEED, ALGORITHM = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 ROWS = np.column_stack([np.linspace(0.0, 3.0, 40), np.linspace(-1.0, 1.0, 40)])
@@ -65,7 +65,7 @@ def wait_for_answers(more: int) -> None:
 
 def main() -> None:
     """Kill KILLS attempts, then let one finish."""
-    releases.BLOCKS, releases.SPARE = 120, KILLS
+    facts.BLOCKS, facts.SPARE = 120, KILLS
     (FOLDER / "answers").touch()
     for name in ("ledger", "other"):
         DataLedger.create(FOLDER / name, 20.0, 1e-2)

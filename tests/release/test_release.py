@@ -27,7 +27,7 @@ from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.releases import files as release_files
 from dpmc.releases import loop as releases
-from dpmc.releases.loop import SPARE
+from dpmc.releases.facts import BLOCKS, SPARE
 from dpmc.releases.rows import read_release_rows
 from locks import most_inside
 
@@ -106,6 +106,7 @@ def test_calls_that_are_refused_spend_nothing(make: Any, ledger: DataLedger, tmp
         ({"thin": 13}, "thin"),
         ({"chains": 2, "start": [[0.0, 1.0]]}, "start"),
         ({"output": tmp_path / "there.nc"}, "exists"),
+        ({"output": tmp_path / "a\\b.nc"}, "must be UTF-8 without backslashes"),
         ({"ledger": tmp_path / "none"}, "no such ledger"),
         ({"data": np.ones((60, 3))}, "columns"),
         ({"data": tmp_path / "rows.xlsx"}, "must end in"),
@@ -426,7 +427,7 @@ def test_spare_iterations_are_part_of_the_budget(make: Any, ledger: DataLedger, 
     most = make(iterations=None).attrs["iterations"]  # without an output none are spare
     tree = make(iterations=None, output=tmp_path / "all.nc")
     assert tree.attrs["iterations"] + tree.attrs["forfeited"] == most
-    assert tree.attrs["forfeited"] == SPARE * max(1, most // releases.BLOCKS)
+    assert tree.attrs["forfeited"] == SPARE * max(1, most // BLOCKS)
     entries = len(DataLedger.open(ledger.path).entries)
     with pytest.raises(BudgetExceeded, match="spare ones, for processes that are stopped, exceed the budget"):
         make(iterations=most, output=tmp_path / "more.nc")

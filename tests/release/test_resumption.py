@@ -16,6 +16,7 @@ from dpmc.data import datasets
 from dpmc.models.own import given_model
 from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import facts as release_facts
 from dpmc.releases import files as release_files
 from dpmc.releases import loop as releases
 from dpmc.sampling import run
@@ -107,7 +108,7 @@ def test_every_field_of_a_cell_must_be_as_it_was(killed: Callable[..., Any]) -> 
         (DPPenalty, "draws_version"),
         (GaussianDp, "version"),
         (run, "__version__"),
-        (releases, "BLOCKS"),
+        (release_facts, "BLOCKS"),
     ],
 )
 def test_versions_must_be_as_they_were(

@@ -8,7 +8,7 @@ import yaml
 
 from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
-from dpmc.reports.tables import LAYOUTS, ROWS_OF_TABLE, check_table_names, markdown, save_table
+from dpmc.reports.tables import LAYOUTS, ROWS_OF_TABLE, markdown, save_table
 from dpmc.studies import Study, figures, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_each_table_has_a_name_rows_and_texts() -> None:
 def test_another_format_is_refused() -> None:
     for name, path in (("models", "m.pdf"), ("iterations", "i.md")):
         with pytest.raises(DpmcError, match=f"{path}: a file of the table {name} must end in .csv"):
-            check_table_names(name, [Path(path)])
+            save_table(name, THESIS, [Path(path)])
 
 
 def test_hyperparameters_with_noise_multipliers(tmp_path: Path) -> None:

@@ -123,23 +123,22 @@ def test_more_trials_continue_from_those_made(whole: Any, study: Study, problem:
     assert settings[0] == settings[1] and len(settings[0]) == 20
 
 
-@pytest.mark.usefixtures("shown")
-def test_trials_of_another_search_are_set_aside(
-    study: Study, problem: Any, tmp_path: Path, capsys: Any, monkeypatch: Any
+def test_trials_of_another_search_stay_in_the_table(
+    study: Study, problem: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     table = tmp_path / "trials.csv"
-    run(study, problem, table, trials=2)
+    first = run(study, problem, table, trials=2)
     before = table.read_text()
     run(study, problem, table, trials=2, seeds=4)
-    assert {t.seeds for t in searched(table) if t.feasible} == {4}
-    assert [file.read_text() for file in tmp_path.glob("trials.csv.*.old")] == [before]
-    assert "trials of another search" in capsys.readouterr().err
-    run(study, problem, table, trials=2, seeds=5)
-    assert len(list(tmp_path.glob("trials.csv.*.old"))) == 2
+    added = table.read_text().removeprefix(before)
+    old, new = (text.partition(",")[0] for text in (before.splitlines()[1], added))
+    assert old != new
+    for key, seeds in ((old, 3), (new, 4)):
+        assert {t.seeds for t in read_trials(table, key) if t.stage == "search" and t.feasible} == {seeds}
     # Who goes back to the first search finds its trials.
     monkeypatch.setattr(Task, "try_out", lambda *_: pytest.fail("a trial of the table was run again"))
-    run(study, problem, table, trials=2)
-    assert table.read_text() == before
+    assert run(study, problem, table, trials=2)["hyperparameters"] == first["hyperparameters"]
+    assert table.read_text() == before + added
 
 
 @pytest.mark.parametrize("content", ["1.0,2.0\n3.0,4.0\n", "\udcff"])
@@ -156,11 +155,12 @@ def test_a_file_that_is_no_table_is_left_alone(
 def test_a_damaged_table_is_reported(whole: Any, study: Study, problem: Any, tmp_path: Path) -> None:
     table = tmp_path / "trials.csv"
     lines = whole[1].read_text().splitlines(keepends=True)
-    table.write_text("".join([*lines[:4], "4,search,{},many\n", *lines[5:]]))
+    key = lines[1].partition(",")[0]
+    table.write_text("".join([*lines[:4], f"{key},3,search,{{}},many\n", *lines[5:]]))
     with pytest.raises(DpmcError, match="trials.csv: line 5 is damaged"):
         run(study, problem, table)
     table.write_text("".join([*lines[:4], *lines[5:]]))  # a row is missing
-    with pytest.raises(DpmcError, match="trial 2 is not what the search proposes"):
+    with pytest.raises(DpmcError, match="trial 3 is not what the search proposes"):
         run(study, problem, table)
 
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from dpmc import models
 from dpmc.common import sources
-from dpmc.tuning.search import searched_pairs, sources_of_search
+from dpmc.tuning.search import VERSIONED_MODULES, searched_pairs
 from snakemake.exceptions import WorkflowError
 
 RESULTS = Path("results")
@@ -88,7 +88,8 @@ def tuning_settings(wildcards):
 def search_settings(wildcards):
     """Return everything that determines a search's result; a change searches anew, more trials continue it."""
     trials = STUDIES[wildcards.study].tuning.trials
-    return json.dumps([tuning_settings(wildcards), trials, sources_of_search()])
+    version = sources_version("dpmc.tuning.search", without=VERSIONED_MODULES)
+    return json.dumps([tuning_settings(wildcards), trials, version])
 
 
 def searches(wildcards):

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dpmc.metrics.statistics import error_of_median, median_error
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import error_of_median, median_error
 from dpmc.reports.plots.published import published_boxes
 from dpmc.reports.tables import markdown
 from dpmc.studies import load_study, whole
+from dpmc.studies.whole import Results
 
 METRICS = ("mmd", "mean_error", "acceptance_rate", "ratio_clip_fraction", "gradient_clip_fraction")
 PUBLISHED_CHAINS = 20
@@ -28,7 +28,7 @@ LIMIT = 3.0  # standard errors within which medians are said to agree
 
 study = load_study(sys.argv[1])
 metrics, published, output = map(Path, sys.argv[2:5])
-results = Results.of_study(whole.read_whole(study, metrics), study)
+results = Results(whole.read_whole(study, metrics), study)
 rows = []
 for metric in METRICS:
     for cell, box in published_boxes(published, metric, study).items():

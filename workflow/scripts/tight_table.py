@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpmc.metrics.statistics import mean_difference, mean_with_error, median_error
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import median_error
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study, whole
 from dpmc.studies.pairs import two_accountings
+from dpmc.studies.whole import Results
 
 FULL = {
     "minibatch-penalty": "dp-penalty",
@@ -70,17 +70,16 @@ def compared(results: Results, model: str, epsilon: str, methods: tuple[str, str
             f"{way}_mmd_error": median_error(values),
         }
     row["chains"] = min(len(thesis), len(tight))
-    difference = mean_difference(tight, thesis) if methods[0] != methods[1] else (None, None)
-    for name, pair in zip(
-        COMPARED, (difference, mean_difference(thesis, full), mean_difference(tight, full)), strict=True
-    ):
-        row |= dict(zip((name, f"{name}_error"), pair, strict=True))
+    for name, values, others in zip(COMPARED, (tight, thesis, tight), (thesis, full, full), strict=True):
+        pairs = pd.Series([values[seed] - others[seed] for seed in values if seed in others], dtype=float)
+        if methods[0] != methods[1] or name != "difference":
+            row |= {name: pairs.mean(), f"{name}_error": pairs.sem()}
     return row
 
 
 def over_data_sets(study: Study, single: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield rows for models on several data sets: means over these, errors between them."""
-    table = pd.DataFrame(single)
+    table = pd.DataFrame(single, columns=COLUMNS)
     table["model"] = [study.models[label].model for label in table.model]
     for (model, epsilon, algorithm), group in table.groupby(["model", "epsilon", "algorithm"], sort=False):
         if len(group) == 1:
@@ -93,15 +92,16 @@ def over_data_sets(study: Study, single: list[dict[str, Any]]) -> Iterator[dict[
         }
         row["chains"] = sum(group.chains)
         for name in (*(f"{way}_{name}" for way in WAYS for name in ONE_WAY[:-1]), *COMPARED):
-            row[name], error = mean_with_error(group[name].dropna().astype(float).tolist())
+            values = group[name].astype(float)
+            row[name] = values.mean()
             if name.endswith("mmd") or name in COMPARED:
-                row[f"{name}_error"] = error
+                row[f"{name}_error"] = values.sem()
         yield row
 
 
 if __name__ == "__main__":
     study = load_study(sys.argv[1])
-    single = list(rows(study, Results.of_study(whole.read_whole(study, Path(sys.argv[2])), study)))
+    single = list(rows(study, Results(whole.read_whole(study, Path(sys.argv[2])), study)))
     table = pd.DataFrame([*single, *over_data_sets(study, single)], columns=COLUMNS)
     # Ten digits: numbers of iterations, which are floats where one is missing, stay whole.
     table.to_csv(sys.argv[3], index=False, float_format="%.10g", lineterminator="\n")

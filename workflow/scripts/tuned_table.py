@@ -24,11 +24,11 @@ import numpy as np
 import pandas as pd
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.statistics import median_error
-from dpmc.metrics.table import Results
+from dpmc.metrics.table import median_error
 from dpmc.reports.plots.selection import private_models
 from dpmc.studies import Study, load_study, whole
 from dpmc.studies.pairs import tuned_pairs
+from dpmc.studies.whole import Results
 
 WAYS = ("before", "tuned")
 ONE_WAY = ("iterations", "mmd", "mmd_error", "acceptance_rate", "clip_fraction")
@@ -83,7 +83,7 @@ def median(values: list[float]) -> float:
 if __name__ == "__main__":
     study = load_study(sys.argv[1])
     table = pd.DataFrame(
-        rows(study, Results.of_study(whole.read_whole(study, Path(sys.argv[2])), study)), columns=COLUMNS
+        rows(study, Results(whole.read_whole(study, Path(sys.argv[2])), study)), columns=COLUMNS
     )
     # Ten digits: numbers of iterations, which are floats where one is missing, stay whole.
     table.to_csv(sys.argv[3], index=False, float_format="%.10g", lineterminator="\n")

@@ -8,6 +8,7 @@ from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.privacy.runs import RunQueries, with_multiplier
+from dpmc.reports.tables import budgets as table
 from dpmc.studies import build_algorithm, definition_of, load_study, number_of_rows, read_yaml
 
 
@@ -53,8 +54,6 @@ def budget(options: argparse.Namespace) -> None:
 
 def budgets(options: argparse.Namespace) -> None:
     """Write a study's table of budgets."""
-    from dpmc.reports.tables import budgets
-
     study = load_study(options.study)
     inputs = [("--hyperparameters", file) for file in options.hyperparameters]
     outputs.check_outputs(options, inputs)
@@ -65,4 +64,4 @@ def budgets(options: argparse.Namespace) -> None:
             tuned[content["model"], content["method"]] = content["hyperparameters"]
         except (KeyError, TypeError):
             raise DpmcError(f"{file}: must be a file written by dpmc tune") from None
-    write_table(options.output, budgets.BUDGET_COLUMNS, budgets.rows(study, tuned))
+    write_table(options.output, table.BUDGET_COLUMNS, table.rows(study, tuned))

@@ -4,6 +4,7 @@ import argparse
 
 from dpmc.cli import outputs
 from dpmc.common import files
+from dpmc.data import sources
 from dpmc.studies import load_study, problem_of
 
 
@@ -16,8 +17,6 @@ def data(options: argparse.Namespace) -> None:
 
 def fetch(options: argparse.Namespace) -> None:
     """Find or fetch the files of a source of image data; write their checksums."""
-    from dpmc.data import sources
-
     source = sources.source(options.source)
     if options.output is None:
         print(sources.fetch(source), end="")

@@ -4,7 +4,8 @@ import argparse
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from xarray import DataTree
 
 from dpmc.cli import outputs
 from dpmc.cli.given import write_table
@@ -12,33 +13,28 @@ from dpmc.common.errors import DpmcError
 from dpmc.data import chain_files
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
+from dpmc.metrics import cell, table
+from dpmc.metrics.summary import cell_name, summary_lines
+from dpmc.metrics.traces import TRACE_COLUMNS, traces
+from dpmc.results import as_tree, parameters
 from dpmc.studies import Study, load_study, problem_of
-
-if TYPE_CHECKING:
-    from xarray import DataTree
 
 
 def summary(options: argparse.Namespace) -> None:
     """Print what the chains of each cell spent, and a summary of each parameter."""
-    from dpmc.metrics import summary as cells
-    from dpmc.results import parameters
-    from dpmc.results.reading import as_tree
-
     by_cell: dict[tuple[str, str], list[tuple[Path, DataTree]]] = {}
     for file in map(Path, options.files):
         tree = as_tree(file)
-        of = str(tree.attrs.get("mode")), cells.cell_name(tree.attrs)
+        of = str(tree.attrs.get("mode")), cell_name(tree.attrs)
         by_cell.setdefault(of, []).append((file, tree))
     for runs in by_cell.values():
         files, trees = zip(*runs, strict=True)
-        print(*cells.summary_lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
+        print(*summary_lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
         print(*parameters.parameter_lines(parameters.summary(*trees, level=options.level)), sep="\n")
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the metrics of the cells of one model, and of its exact samples, as CSV."""
-    from dpmc.metrics import cell, table
-
     study, files = _study_and_files(options)
     rows = []
     if files or not options.baselines:
@@ -55,17 +51,12 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def trace(options: argparse.Namespace) -> None:
     """Write metrics along the chains of the cells of one model as CSV."""
-    from dpmc.metrics.traces import TRACE_COLUMNS, traces
-
     study, files = _study_and_files(options)
     write_table(options.output, TRACE_COLUMNS, traces(*_chains_and_problem(study, files, options)))
 
 
 def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
-    """Return the study and the chain files; a folder with a cell stands for those of the study's seeds.
-
-    Raises DpmcError for an output that would overwrite one of them.
-    """
+    """Return study and chain files, of a folder those of the seeds; refuse an output that is one of them."""
     study, files = load_study(options.study), []
     for name in options.chains:
         files += [name / f"seed-{seed}.nc" for seed in range(study.seeds)] if name.is_dir() else [name]
@@ -76,10 +67,7 @@ def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
 def _chains_and_problem(
     study: Study, files: list[Path], options: argparse.Namespace
 ) -> tuple[Iterator[Chains], Problem]:
-    """Return the chains of the files, read one by one, and the problem on which they ran.
-
-    Raises DpmcError if there are no chains, or if they ran on another data set.
-    """
+    """Return the chains of the files, read one by one, and the problem on which they all ran."""
     if not files:
         raise DpmcError("--chains: at least one chain file is needed")
     chains = map(chain_files.read_chain, files)

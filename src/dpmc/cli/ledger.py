@@ -6,6 +6,8 @@ from pathlib import Path
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
+from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import files as release_files
 
 
 def ledger(options: argparse.Namespace) -> None:
@@ -19,8 +21,6 @@ def ledger(options: argparse.Namespace) -> None:
 
 
 def _init(options: argparse.Namespace) -> None:
-    from dpmc.privacy.data_ledger import DataLedger
-
     for name in ("epsilon", "delta"):
         if getattr(options, name) is None:
             raise DpmcError(f"--{name}: needed, the total that all releases of the data set may spend")
@@ -31,8 +31,6 @@ def _init(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from dpmc.privacy.data_ledger import DataLedger
-
     opened = DataLedger.open(options.file)
     header = opened.header
     print(
@@ -51,9 +49,6 @@ def _show(options: argparse.Namespace) -> None:
 
 def _verify(options: argparse.Namespace) -> None:
     """Verify a ledger, that it has the entries of releases, and that no entry is in two of them."""
-    from dpmc.privacy.data_ledger import DataLedger
-    from dpmc.releases import files as release_files
-
     opened = DataLedger.open(options.file)
     holders: dict[str, Path] = {}
     for file in options.against or ():
@@ -73,8 +68,6 @@ def _verify(options: argparse.Namespace) -> None:
 
 def check_release(options: argparse.Namespace) -> None:
     """Print what a file contains; raise DpmcError if that is more, or less, than a release may contain."""
-    from dpmc.releases import files as release_files
-
     tree = release_files.read(options.file)
     problems = release_files.check(tree)
     if not options.quiet:

@@ -17,8 +17,7 @@ def check_outputs(
     """Refuse outputs that would overwrite something else or cannot be written; create no file.
 
     `inputs`: files that the command reads; `outputs`: those that it writes, by default that of `--output`.
-    `continued`: options whose files may exist without `--force`. Raises DpmcError naming option, file and
-    rule.
+    `continued`: options whose files may exist without `--force`. Raises DpmcError naming option and file.
     """
     taken = {_identity(path): option for option, path in inputs if path is not None}
     for option, path in outputs or [("--output", options.output)]:

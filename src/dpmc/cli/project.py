@@ -19,10 +19,7 @@ INTERCEPT, SLOPE = 0.3, 0.8  #: with which the rows are simulated; README.md of 
 
 
 def init(options: argparse.Namespace) -> None:
-    """Write the files of the template and simulated data.
-
-    Raises DpmcError, and leaves no file, if one exists already or cannot be written.
-    """
+    """Write the template and simulated data; raise DpmcError, leaving no file, if one exists or fails."""
     folder: Path = options.folder
     files = [path for path in TEMPLATE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     parts = sorted(path.relative_to(TEMPLATE) for path in files)

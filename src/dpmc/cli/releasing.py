@@ -8,18 +8,17 @@ from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
+from dpmc.data import datasets
 from dpmc.evaluators.calls import open_closed_streams
+from dpmc.privacy.data_ledger import DataLedger
+from dpmc.releases import loop as releases
+from dpmc.releases.rows import of_length, read_release_rows
+from dpmc.releasing import reporter
 from dpmc.studies import definition_of, make_cell
 
 
 def release(options: argparse.Namespace) -> None:
     """Make a release of a study's model and method on private rows, and write it."""
-    from dpmc.data import datasets
-    from dpmc.privacy.data_ledger import DataLedger
-    from dpmc.releases import loop as releases
-    from dpmc.releases.rows import of_length, read_release_rows
-    from dpmc.releasing import reporter
-
     open_closed_streams()
     study = study_as_asked(options)
     study.own_method(options.method)

@@ -7,22 +7,22 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
-from dpmc.data import chain_files
+from dpmc.data import chain_files, datasets
 from dpmc.data.problem import Problem
+from dpmc.metrics.summary import cell_name, epsilon_text, summary_lines
 from dpmc.models.trial import check_starts
 from dpmc.privacy.events import repeat
+from dpmc.sampling import jobs
 from dpmc.sampling.cell import Cell
+from dpmc.sampling.speed import SPEED_COLUMNS, seconds_per_iteration
 from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
-
-if TYPE_CHECKING:
-    from dpmc.sampling.jobs import Job
 
 
 class Asked(NamedTuple):
@@ -36,9 +36,6 @@ class Asked(NamedTuple):
 
 def sample(options: argparse.Namespace) -> None:
     """Run chains; write one file per run, then a summary on standard error."""
-    from dpmc.data import datasets
-    from dpmc.sampling import jobs
-
     study = study_as_asked(options)
     asked = _asked(options)
     for method in asked:
@@ -133,10 +130,8 @@ def _runs_of(method: str, options: argparse.Namespace, names: list[str]) -> Aske
     return Asked(method, epsilons, seeds, dict(zip(runs, map(Path, names), strict=True)))
 
 
-def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: Problem) -> list["Job"]:
+def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: Problem) -> list[jobs.Job]:
     """Return the jobs of a method: one, or if ε sets the noise one for each set of hyperparameters."""
-    from dpmc.sampling import jobs
-
     pinned = hyperparameters_of(study, options.model, asked.method, options.hyperparameters)
     lengths = {"iterations": options.iterations, "thin": options.thin}
     given = {name: value for name, value in lengths.items() if value is not None}
@@ -149,23 +144,18 @@ def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: Prob
 
 def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:
     """Print too small budgets and, unless `quiet`, a summary. `files`: for each cell those of its seeds."""
-    from dpmc.metrics import summary
-
     # The status is that of the cell, so one seed's file is enough for it.
     cells = [[chain_files.read_chain(file) for file in cell[: 1 if quiet else None]] for cell in files]
     for about in (chains[0].attrs for chains in cells):
         if about["status"] != "ok":
             variant = f" ({about['variant']})" if about["variant"] else ""
-            print(f"dpmc: {summary.cell_name(about)}{variant}: {about['status']}", file=sys.stderr)
+            print(f"dpmc: {cell_name(about)}{variant}: {about['status']}", file=sys.stderr)
     if not quiet:
-        print(*summary.summary_lines(list(zip(cells, files, strict=True))), sep="\n", file=sys.stderr)
+        print(*summary_lines(list(zip(cells, files, strict=True))), sep="\n", file=sys.stderr)
 
 
 def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
     """Print a warning with the total ε of several runs on private data."""
-    from dpmc.data import datasets
-    from dpmc.metrics.summary import epsilon_text
-
     private = [cell for cell in cells if cell.epsilon != "inf"]
     if len(private) * seeds < 2 or datasets.is_public(private[0].problem.dataset):
         return
@@ -192,8 +182,6 @@ def speed(options: argparse.Namespace) -> None:
 
     Each (model, method) runs at the model's tuning ε, else at the first one of its cells.
     """
-    from dpmc.sampling import speed
-
     outputs.check_outputs(options, [("--data", file) for file in options.data])
     study = load_study(options.study)
     files = {path.parent.name: path for path in options.data}
@@ -210,9 +198,9 @@ def speed(options: argparse.Namespace) -> None:
         problem = problem_of(study, model, files.get(model))
         for (_, method), epsilon in cells:
             cell = make_cell(study, problem, method, epsilon, pinned_hyperparameters(study, model, method))
-            iterations, seconds = speed.seconds_per_iteration(cell)
+            iterations, seconds = seconds_per_iteration(cell)
             values = (study.name, model, method, epsilon, iterations, seconds)
-            rows.append(dict(zip(speed.SPEED_COLUMNS, values, strict=True)))
+            rows.append(dict(zip(SPEED_COLUMNS, values, strict=True)))
             if not options.quiet:
                 print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
-    write_table(options.output, speed.SPEED_COLUMNS, rows)
+    write_table(options.output, SPEED_COLUMNS, rows)

@@ -12,15 +12,14 @@ from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
+from dpmc.data import datasets
 from dpmc.data.problem import Problem
 from dpmc.studies import Study, load_study, problem_of
-from dpmc.tuning import LEAK
+from dpmc.tuning import LEAK, pinned, search
 
 
 def tune(options: argparse.Namespace) -> None:
     """Try or search the hyperparameters of a method on a model; write them with their results."""
-    from dpmc.tuning import pinned
-
     study = load_study(options.study)
     study.own_method(options.method)
     if options.epsilon is not None:
@@ -48,8 +47,6 @@ def tune(options: argparse.Namespace) -> None:
 
 def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str, Any]:
     """Search hyperparameters; return what `tune` writes."""
-    from dpmc.tuning import search
-
     if study.model(options.model).tuning_epsilon == "inf":
         raise DpmcError(f"--search: {options.model} has no budget to tune at: epsilon is inf")
     name = f"search {options.model} {options.method}"
@@ -65,12 +62,7 @@ def _search(study: Study, options: argparse.Namespace, table: Path) -> dict[str,
 
 
 def _tuning_problem(study: Study, options: argparse.Namespace) -> Problem:
-    """Return the problem to tune on.
-
-    Raises DpmcError for rows that may be private, unless an option allows them.
-    """
-    from dpmc.data import datasets
-
+    """Return the problem to tune on; refuse rows that may be private, unless an option allows them."""
     problem = problem_of(study, options.model, options.data, "tuning", exact=True)
     if not datasets.is_public(problem.dataset) and not options.rows_are_public:
         if not options.leak_private_rows_into_hyperparameters:

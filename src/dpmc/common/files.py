@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of table
 LONGEST_FILE_NAME = 143  #: bytes of a name that usual file systems take; most take 255
 DIGEST_DIGITS = 16  #: of the digest in a shortened name
 LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
-NO_UTF8 = "cannot be written as NetCDF: its path must be UTF-8"
+NO_NETCDF = "cannot be written as NetCDF: its path must be UTF-8 without backslashes"
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
 
 
@@ -116,17 +116,32 @@ def given_path(value: object, where: str) -> Path:
 def require_writable(path: Path) -> None:
     """Create a file that does not exist, and remove it; raise DpmcError if that fails.
 
-    Also for a name that the NetCDF library does not take, since it is not UTF-8.
+    Also for a name that the NetCDF library does not take.
     """
+    _require_netcdf_name(path)
     try:
-        str(path).encode()
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path, "xb"):
             path.unlink()
     except OSError as error:
         raise unwritten(path, error) from None
+
+
+def _require_netcdf_name(path: Path) -> None:
+    """Raise DpmcError for a path that is not UTF-8, or has a backslash, which the library takes for a /."""
+    try:
+        is_taken = b"\\" not in path.absolute().as_posix().encode()
     except UnicodeEncodeError:
-        raise DpmcError(f"{path}: {NO_UTF8}") from None
+        is_taken = False
+    if not is_taken:
+        raise DpmcError(f"{path}: {NO_NETCDF}")
+
+
+def check_endings(paths: Iterable[Path], endings: Sequence[str], what: str) -> None:
+    """Raise DpmcError for a file name that ends in none of `endings`, as those of `what` do."""
+    for path in paths:
+        if path.suffix.lower() not in endings:
+            raise DpmcError(f"{path}: a file of {what} must end in {' or '.join(endings)}")
 
 
 def unwritten(path: Path, error: OSError) -> DpmcError:
@@ -136,13 +151,12 @@ def unwritten(path: Path, error: OSError) -> DpmcError:
 
 def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
     """Write a Dataset or DataTree of xarray as NetCDF; raise DpmcError if that fails."""
+    _require_netcdf_name(path)
     with replacing(path) as temporary:
         try:
             content.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
         except RuntimeError as error:  # of the NetCDF library, which has no word for a full disk
             raise DpmcError(f"{path}: cannot be written ({error}); is the disk full?") from error
-        except UnicodeEncodeError:
-            raise DpmcError(f"{path}: {NO_UTF8}") from None
 
 
 def lock(file: IO[Any], waiting: str) -> None:
@@ -242,7 +256,7 @@ def _require_short_texts(path: str | Path) -> None:
     """
     import netCDF4
 
-    with netCDF4.Dataset(path) as file:
+    with netCDF4.Dataset(Path(path).absolute()) as file:  # a relative c:/ is a drive for the library
         groups = [file]
         for group in groups:
             groups += group.groups.values()

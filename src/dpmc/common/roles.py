@@ -9,6 +9,7 @@ there is no list beside them. `python -m dpmc.releases.facts` prints what each r
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING
 from enum import Flag, auto
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,24 +34,18 @@ class Fact(NamedTuple):
     """The declaration of a fact."""
 
     role: Role
-    name: str  # in files
-    plain: Callable[[Any], Any]  # of the value, what stands there; None: no attribute
-    check: Check | None  # of what stands in a release
+    name: str = ""  # in files; "": its own
+    plain: Callable[[Any], Any] = lambda value: value  # of the value, what stands there; None: no attribute
+    check: Check | None = None  # of what stands in a release
 
 
 _T = TypeVar("_T", bound=type)
 
 
-def fact(
-    role: Role,
-    *,
-    name: str = "",
-    plain: Callable[[Any], Any] = lambda value: value,
-    check: Check | None = None,
-    **of_field: Any,
-) -> Any:
-    """Declare a field as a fact, called `name` in files; `of_field` is for `dataclasses.field`."""
-    return dataclasses.field(metadata={"fact": Fact(role, name, plain, check)}, **of_field)
+def fact(role: Role, *, default: Any = MISSING, default_factory: Any = MISSING, **said: Any) -> Any:
+    """Declare a field as a fact; what is `said` of it is as for `Fact`."""
+    metadata = {"fact": Fact(role, **said)}
+    return dataclasses.field(default=default, default_factory=default_factory, metadata=metadata)
 
 
 def part(**of_field: Any) -> Any:
@@ -64,27 +59,11 @@ def working(**of_field: Any) -> Any:
 
 
 class derived(property):
-    """Declare a property as a fact: `@derived.fact(role, ...)`."""
+    """A fact that follows from others: `name = derived(role, lambda run: ...)`; the rest as for `Fact`."""
 
-    declared: Fact
-
-    @classmethod
-    def fact(
-        cls,
-        role: Role,
-        *,
-        name: str = "",
-        plain: Callable[[Any], Any] = lambda v: v,
-        check: Check | None = None,
-    ) -> Callable[[Callable[[Any], Any]], Any]:
-        """Return a decorator of a method without arguments, whose value is the fact."""
-
-        def decorate(method: Callable[[Any], Any]) -> Any:
-            made = cls(method)
-            made.declared = Fact(role, name, plain, check)
-            return made
-
-        return decorate
+    def __init__(self, role: Role, get: Callable[[Any], Any], **said: Any) -> None:
+        super().__init__(get)
+        self.declared = Fact(role, **said)
 
 
 def declared(cls: _T) -> _T:

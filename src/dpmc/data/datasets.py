@@ -69,7 +69,7 @@ def build(
         if n is not None and n > len(train):
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)
-        problem.test_rows, problem.caveat = test, images.NOT_COVERED if pictures.own else ""
+        problem.test_rows = test
     problem.check(f"data {dataset} of {label}")
     if start == "true":
         problem.starts = problem.true_theta[None]

@@ -3,7 +3,7 @@
 A row is a label, 1 for the second class, and the picture (pixel / 255) in the first 50 principal components:
 centred, not whitened, no intercept, clipped to a public norm. The paper fits centre and components on the
 private rows themselves, which its guarantee does not cover. Here they are fitted on the eight other classes,
-which are public. Data sets whose name ends in `-own` are fitted as in the paper, and have a caveat.
+which are public.
 """
 
 from typing import NamedTuple
@@ -19,10 +19,9 @@ from dpmc.data import idx, sources
 COMPONENTS = 50
 LARGEST_PIXEL = 255.0
 PICTURES_AT_ONCE = 4096  # pictures converted to floating point at once
-OWN, TUNING = "-own", "-tuning"
-NAMES = tuple(f"{name}{ending}" for name in sources.source_table()["sets"] for ending in ("", OWN))
+TUNING = "-tuning"
+NAMES = tuple(sources.source_table()["sets"])
 PATTERN = "|".join(NAMES)
-NOT_COVERED = "the projection was fitted on the private rows: the guarantee does not cover it"
 
 
 class ImageSet(NamedTuple):
@@ -32,25 +31,23 @@ class ImageSet(NamedTuple):
     base: str  # the name in the table
     source: sources.Source
     classes: list[int]  # two
-    private: list[int]  # the two classes on which the projection is not fitted, except if `own`
+    private: list[int]  # the two classes on which the projection is not fitted
     sizes: tuple[int, int]  # rows for inference and for testing; of tuning any number
     norm: float
-    own: bool  # the projection is fitted on the private rows
 
 
 def image_set(name: str) -> ImageSet | None:
-    """Return a data set by name, `<set>[-own][-tuning]`; None for a name that is not one of these.
+    """Return a data set by name, `<set>[-tuning]`; None for a name that is not one of these.
 
     Tuning data are two of the public classes in place of the private ones.
     """
-    whole = name.removesuffix(TUNING)
-    base = whole.removesuffix(OWN)
+    base = name.removesuffix(TUNING)
     entry = sources.source_table()["sets"].get(base)
     if entry is None:
         return None
-    classes = entry["classes" if name == whole else "tuning"]
-    sizes, norm, own = (entry["train"], entry["test"]), float(entry["norm"]), whole != base
-    return ImageSet(name, base, sources.source(entry["source"]), classes, entry["classes"], sizes, norm, own)
+    classes, sizes = entry["classes" if name == base else "tuning"], (entry["train"], entry["test"])
+    source, norm = sources.source(entry["source"]), float(entry["norm"])
+    return ImageSet(name, base, source, classes, entry["classes"], sizes, norm)
 
 
 def why_missing(dataset: str) -> str | None:
@@ -65,8 +62,8 @@ def build_rows(wanted: ImageSet) -> tuple[Floats, Floats]:
     Raises DpmcError for files that are missing or wrong, or have other numbers of rows than in the table.
     """
     train, labels, test, test_labels = _pictures(wanted.source)
-    private = np.isin(labels, wanted.private)
-    centre, components = principal_components(train[private if wanted.own else ~private], COMPONENTS)
+    public = train[~np.isin(labels, wanted.private)]
+    centre, components = principal_components(public, COMPONENTS)
 
     def rows(pictures: idx.Bytes, labels: idx.Bytes) -> Floats:
         chosen = np.isin(labels, wanted.classes)

@@ -69,6 +69,11 @@ class Exact:
         return cls(np.empty((0, d)), np.empty((0, 0, d)), np.full(d, np.nan), np.full((d, d), np.nan))
 
 
+def _description(model: Model) -> str | None:
+    text = getattr(model, "description", None)
+    return text if checks.is_description(text) else None
+
+
 @declared
 @dataclass(kw_only=True)
 class Setting:
@@ -86,30 +91,22 @@ class Setting:
     starts: np.ndarray = working()  # (s, d), of the chains of seed 0, 1, …; (1, d): of all chains
     same_starts: bool = working(default=False)  # whether the chains of all seeds have the first ones
     true_theta: np.ndarray = working()  # (d,)
-    caveat: str = fact(Role.FILE, plain=lambda text: text or None, default="")  # a limit of the guarantee
     source: tuple[str, ...] = fact(Role.ASKED, default=())  # of a release: what was read, and as what
     tried: set[bool] = working(init=False, default_factory=set)  # gradients, of trials that were passed
 
-    @derived.fact(Role.FILE | Role.RELEASE, check=checks.whole(1, MOST_PARAMETERS))
-    def dimension(self) -> int:
-        """Return the number of parameters d."""
-        return int(self.model.dimension)
-
-    @derived.fact(Role.ASKED)
-    def parameters(self) -> tuple[str, ...]:
-        """Return the names of the parameters; () if the model does not name them."""
-        return tuple(getattr(self.model, "parameters", ()))
-
-    @derived.fact(Role.RELEASE, check=checks.description)
-    def description(self) -> str | None:
-        """Return the call that makes a regression, which has its centres, scales, levels and prior."""
-        text = getattr(self.model, "description", None)
-        return text if checks.is_description(text) else None
-
-    @derived.fact(Role.ENTRY, check=checks.digits(64))
-    def model_values(self) -> str:
-        """Return a digest of the model's values on public rows."""
-        return public_values(self.model, self.columns)
+    # The number of parameters d, and their names, () if the model does not name them.
+    dimension = derived(
+        Role.FILE | Role.RELEASE,
+        lambda setting: int(setting.model.dimension),
+        check=checks.whole(1, MOST_PARAMETERS),
+    )
+    parameters = derived(Role.ASKED, lambda setting: tuple(getattr(setting.model, "parameters", ())))
+    # The call that makes a regression, which has its centres, scales, levels and prior.
+    description = derived(Role.RELEASE, lambda setting: _description(setting.model), check=checks.description)
+    # A digest of the model's values on public rows.
+    model_values = derived(
+        Role.ENTRY, lambda setting: public_values(setting.model, setting.columns), check=checks.digits(64)
+    )
 
     def start_of(self, seed: int, chains: int) -> np.ndarray:
         """Return the start points (chains, d) of a seed; raise DpmcError if there are not so many."""
@@ -134,11 +131,7 @@ class Setting:
         model, d, own_model = self.model, self.dimension, ":" in self.model_id
         array(self.starts, (None, d), f"{source}: starts")
         array(self.true_theta, (d,), f"{source}: true_theta")
-        if own_model:
-            columns = getattr(model, "columns", None)
-        else:
-            # One simulated row tells how many columns the model's rows have.
-            columns = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(d), 1).shape[1]
+        columns = getattr(model, "columns", None) if own_model else columns_of(model)
         if columns not in (None, self.columns):
             raise DpmcError(
                 f"{source}: rows: {self.columns} columns, the model {self.model_id} has {columns}"
@@ -163,6 +156,12 @@ class Setting:
                 )
 
 
+def columns_of(model: Model) -> int:
+    """Return how many columns the rows of a model have that can simulate them."""
+    rows = cast(SimulatingModel, model).simulate(np.random.default_rng(0), np.zeros(int(model.dimension)), 1)
+    return int(rows.shape[1])
+
+
 @declared
 @dataclass(kw_only=True)
 class Problem(Setting):
@@ -179,13 +178,11 @@ class Problem(Setting):
 
     @functools.cached_property
     def _digest(self) -> str:
+        """A SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
         rows = np.ascontiguousarray(self.rows)
         return digest(fingerprint(self.model, rows), self.temperature, rows)
 
-    @derived.fact(Role.DRAWS | Role.PRIVATE)
-    def digest(self) -> str:
-        """Return a SHA-256 hash of rows, temperature and model, in hexadecimal (`models.fingerprint`)."""
-        return self._digest
+    digest = derived(Role.DRAWS | Role.PRIVATE, lambda problem: problem._digest)
 
     def _arrays(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         """Return dimensions and values of the arrays that the problem has."""
@@ -228,7 +225,6 @@ class Problem(Setting):
             "temperature": self.temperature,
             "schema": chain_files.SCHEMA,
             "versions": json.dumps({"numpy": np.__version__}),
-            **({"caveat": self.caveat} if self.caveat else {}),
         }
         encoding = {name: {"_FillValue": None} for name in arrays}
         files.write_netcdf(path, xarray.Dataset(arrays, attrs=about), encoding)
@@ -247,10 +243,8 @@ def read_problem(path: str | Path) -> Problem:
         }
         label, model_id, dataset = (file.attrs[name] for name in ("label", "model", "dataset"))
         temperature = float(array(file.attrs["temperature"], (), f"{path}: temperature"))
-        caveat = file.attrs.get("caveat", "")
-    named = {"label": label, "model": model_id, "dataset": dataset, "caveat": caveat}
-    for name, text in named.items():
-        if not isinstance(text, str) or (not text and name != "caveat"):
+    for name, text in {"label": label, "model": model_id, "dataset": dataset}.items():
+        if not isinstance(text, str) or not text:
             raise DpmcError(f"{path}: {name}: {shown(text)} must be a text")
     model = models.definition(model_id).model
     exact = Exact(**{each.name: arrays.pop(each.name) for each in fields(Exact) if each.name in arrays})
@@ -263,7 +257,6 @@ def read_problem(path: str | Path) -> Problem:
         n=n,
         columns=columns,
         temperature=temperature,
-        caveat=caveat,
         exact=exact,
         **arrays,
     )

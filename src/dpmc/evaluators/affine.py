@@ -18,9 +18,7 @@ import numpy as np
 
 from dpmc.base import AffineModel
 from dpmc.evaluators import kernels, layout
-from dpmc.evaluators.generic import StatisticsEvaluator
-
-Sums = tuple[np.ndarray, np.ndarray]
+from dpmc.evaluators.generic import StatisticsEvaluator, Sums
 
 
 class Blocks(NamedTuple):

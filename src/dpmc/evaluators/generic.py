@@ -11,6 +11,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
 from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics, summaries
 
+Sums = tuple[np.ndarray, np.ndarray]  #: sums over rows, and numbers of rows clipped
+
 
 class Evaluator:
     """Clipped sums over the rows (n, d_x) of one model; only mechanisms use them.
@@ -24,7 +26,6 @@ class Evaluator:
     """
 
     name = "generic"  # for provenance
-    has_integer_sums = False  # floats, in the model's own unit; integers: `evaluators/lattice.py`
 
     def __init__(self, model: Model, rows: np.ndarray) -> None:
         self._model = model
@@ -55,25 +56,7 @@ class Evaluator:
         """Return the unit in which sums of gradients clipped to norm `bound` count."""
         return 1.0
 
-    def exact_estimate(
-        self, total: np.ndarray, squares: np.ndarray, scale: float, size: int, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return scale Σr − ½ scale² Σ(r − mean)², its unit, and what rounding adds to it (chains,).
-
-        For integer sums over batches of `size` rows; of floats mechanisms compute it themselves.
-        """
-        raise NotImplementedError
-
-    def barker_sd(self, squares: np.ndarray, size: int, clip_factor: float) -> np.ndarray:
-        """Return the sd √(2 − s²) of DP Barker's noise in units of the tempered sum (chains,).
-
-        For integer sums over batches of `size` rows, as `exact_estimate`.
-        """
-        raise NotImplementedError
-
-    def ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
         """Return Σ_j clip(r_j) (chains,) over all rows, and counts."""
         sums, counts = np.zeros(len(theta)), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
@@ -85,7 +68,7 @@ class Evaluator:
                 counts[c] += len(rows) - np.count_nonzero(inside)
         return sums, counts
 
-    def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+    def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
         """Return Σ_j clip(∇ ln p(x_j|θ)) (chains, d) over all rows, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
@@ -114,9 +97,7 @@ class Evaluator:
         ratios = self._chosen_ratios(theta, proposal, kernels.draw_batches(words, self.n))
         return kernels.clipped_moments(ratios, bound)
 
-    def batch_gradient_sums(
-        self, theta: np.ndarray, bound: float, words: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
         """Return Σ clip(∇ ln p(x_j|θ)) (chains, d) over a batch, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.evaluators import calls
-from dpmc.evaluators.generic import Evaluator
+from dpmc.evaluators.generic import Evaluator, Sums
 from dpmc.evaluators.secret_batches import draw_batch
 
 ROWS_OF_CALL = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
@@ -33,6 +33,7 @@ COMPANION_FACTORS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which 
 MARGIN = 2.0**-30
 
 RowFunction = Callable[[np.ndarray], np.ndarray]  # rows (m, columns) -> (m, …)
+Usable = tuple[np.ndarray, np.ndarray]  #: values of rows, and which rows count
 
 
 class Lattice(NamedTuple):
@@ -49,7 +50,6 @@ class LatticeEvaluator(Evaluator):
     """
 
     name = "lattice"
-    has_integer_sums = True
 
     def __init__(self, model: Model, rows: np.ndarray, lattice: Lattice) -> None:
         rows = np.array(rows, dtype=float, order="C")
@@ -72,16 +72,14 @@ class LatticeEvaluator(Evaluator):
         unit = bound / self._lattice.gradient
         return unit if unit > SMALLEST_UNIT else 0.0
 
-    def ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
         sums, none = np.zeros(len(theta), np.int64), np.zeros(len(theta), np.int64)
         for c, unit in enumerate(self.unit_of_ratios(bound)):
             if unit > 0.0:
                 sums[c] = self.ratio_integers(theta[c], proposal[c], unit).sum()
         return sums, none
 
-    def gradient_sums(self, theta: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
+    def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
         sums = np.zeros(theta.shape, np.int64)
         for c in range(len(theta)):
             sums[c] = self.gradient_integers(theta[c], bound).sum(axis=0)
@@ -108,9 +106,7 @@ class LatticeEvaluator(Evaluator):
                 squares[c] = b * sum_of_squares(k) - int(sums[c]) ** 2
         return sums, squares, none
 
-    def batch_gradient_sums(
-        self, theta: np.ndarray, bound: float, words: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
         sums = np.zeros(theta.shape, np.int64)
         for c in range(len(theta)):
             chosen = draw_batch(self.n, words.shape[1])
@@ -174,9 +170,7 @@ class LatticeEvaluator(Evaluator):
         summary, usable = self._by_blocks(method, chosen, (len(centre),))
         return clipped_integers(summary - centre, usable, bound, self._lattice.gradient)
 
-    def _row_ratios(
-        self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None) -> Usable:
         """Return log ratios and which rows count, (n,) or (b,)."""
         if self._affine:
             slopes, offsets = cast(AffineModel, self._model).ratio_form(theta[None], proposal[None])
@@ -188,9 +182,7 @@ class LatticeEvaluator(Evaluator):
         after, _ = self._by_blocks(functools.partial(calls.log_likelihood, self._model, proposal), chosen)
         return after - before, usable
 
-    def _softplus_ratios(
-        self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _softplus_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None) -> Usable:
         model = cast(SoftplusModel, self._model)
         (old, old_at), (new, new_at) = model.line(theta[None]), model.line(proposal[None])
         (before, before_at), (after, after_at) = model.link(theta[None]), model.link(proposal[None])
@@ -200,7 +192,7 @@ class LatticeEvaluator(Evaluator):
         bend = bend - np.logaddexp(0.0, column_sum(table, before[0], before_at[0]))
         return line + float(model.sign) * bend, usable
 
-    def _row_gradients(self, theta: np.ndarray, chosen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _row_gradients(self, theta: np.ndarray, chosen: np.ndarray | None) -> Usable:
         """Return gradients (n, d) or (b, d), and which rows count."""
         if not self._affine:
             method = functools.partial(calls.log_likelihood_gradient, cast(GradientModel, self._model), theta)
@@ -210,12 +202,12 @@ class LatticeEvaluator(Evaluator):
         parts = [column_sum(table, linear[0, i], constant[0, i]) for i in range(len(theta))]
         return np.stack(parts, axis=1), usable
 
-    def _chosen_table(self, k: int, chosen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _chosen_table(self, k: int, chosen: np.ndarray | None) -> Usable:
         table, usable = self._table_of(k)
         return (table, usable) if chosen is None else (table[:, chosen], usable[chosen])
 
     @functools.cache  # noqa: B019 - one k a model, and the evaluator lives as long as the run
-    def _table_of(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _table_of(self, k: int) -> Usable:
         """Return statistics (k, n) and which rows count (n,)."""
         model = cast(AffineModel, self._model)
         values, usable = self._by_blocks(functools.partial(calls.statistics, model), None, (k,))
@@ -224,7 +216,7 @@ class LatticeEvaluator(Evaluator):
 
     def _by_blocks(
         self, method: Callable[..., np.ndarray], chosen: np.ndarray | None, shape: tuple[int, ...] = ()
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> Usable:
         """Return values (n, *shape) of all rows or those chosen, NaN where the method fails; and usable."""
         rows = self._rows if chosen is None else self._rows[chosen]
         values = np.full((len(rows), *shape), np.nan)
@@ -254,8 +246,10 @@ def in_block(method: RowFunction, rows: np.ndarray, block: np.ndarray, shape: tu
     return values
 
 
-def attempted(method: RowFunction, block: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return a method's values of a block, None if it raises or returns another shape."""
+def attempted(
+    method: RowFunction, block: np.ndarray, shape: tuple[int, ...] | None = None
+) -> np.ndarray | None:
+    """Return a method's values of a block, None if it raises or a row's value has another shape."""
     rows = block.view()
     rows.flags.writeable = False
     try:
@@ -263,7 +257,7 @@ def attempted(method: RowFunction, block: np.ndarray, shape: tuple[int, ...]) ->
             values = method(rows)
     except (Exception, SystemExit):  # a user's code may raise anything, and if so may depend on the rows
         return None
-    return np.array(values) if np.shape(values) == (len(block), *shape) else None
+    return np.array(values) if shape is None or np.shape(values) == (len(block), *shape) else None
 
 
 def column_sum(table: np.ndarray, weights: np.ndarray, start: float | np.ndarray = 0.0) -> np.ndarray:
@@ -305,14 +299,9 @@ def within_norm(k: np.ndarray, m: int) -> np.ndarray:
     integers = k.astype(np.int64)
     square = column_sum(k.T, k.T)
     for j in np.flatnonzero(~(square <= m * m * (1.0 - 1e-10))):
-        while sum_of_exact_squares(integers[j]) > m * m:
+        while sum(int(value) ** 2 for value in integers[j]) > m * m:
             integers[j] -= np.sign(integers[j])
     return integers
-
-
-def sum_of_exact_squares(k: np.ndarray) -> int:
-    """Return Σk² of a few integers of any size."""
-    return sum(int(value) ** 2 for value in k)
 
 
 def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
@@ -368,7 +357,7 @@ def keeps_to_itself(method: RowFunction, rows: np.ndarray, order: np.ndarray, ma
     The others are in another order; or the first is 0 or an outlier; or all are copies of one row. A method
     may fail at an outlier, where `in_block` calls it with copies.
     """
-    straight, everywhere = value_or_none(method, rows), np.arange(len(rows))
+    straight, everywhere = attempted(method, rows), np.arange(len(rows))
     if straight is None:
         return may_fail
     cases = [(rows[order], everywhere, order, False)]  # rows, places to compare, where they were before
@@ -379,17 +368,9 @@ def keeps_to_itself(method: RowFunction, rows: np.ndarray, order: np.ndarray, ma
     for j in everywhere[:: len(rows) // 4]:
         cases.append((np.tile(rows[j], (len(rows), 1)), everywhere[j : j + 1], everywhere[j : j + 1], False))
     for other, places, before, fails in cases:
-        found = value_or_none(method, other)
+        found = attempted(method, other)
         if found is None and fails:
             continue
         if found is None or not np.array_equal(straight[before], found[places], equal_nan=True):
             return False
     return True
-
-
-def value_or_none(method: RowFunction, rows: np.ndarray) -> np.ndarray | None:
-    """Return a method's value of rows, None if it raises."""
-    try:
-        return np.array(method(rows))
-    except (Exception, SystemExit):
-        return None

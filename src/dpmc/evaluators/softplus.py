@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmc.base import SoftplusModel
 from dpmc.evaluators import kernels, layout
-from dpmc.evaluators.generic import StatisticsEvaluator
+from dpmc.evaluators.generic import StatisticsEvaluator, Sums
 
 
 class SoftplusEvaluator(StatisticsEvaluator):
@@ -32,9 +32,7 @@ class SoftplusEvaluator(StatisticsEvaluator):
         offsets = np.stack([new[1] - old[1], before[1], after[1]], axis=1)
         return lines, offsets, float(self._model.sign)
 
-    def ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
         form = self._move(theta, proposal)
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 

@@ -8,7 +8,6 @@ cell. A cell whose algorithm is a variant has a row with metric "variant" that d
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,14 +32,7 @@ DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
 }
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
 MINIMUM_CHAINS = 2  # of an R-hat between chains
-
-
-class Convergence(NamedTuple):
-    """The worst parameter's value of each diagnostic."""
-
-    rhat_max: float
-    ess_bulk_min: float
-    mcse_mean_max: float
+CONVERGENCE = ("rhat_max", "ess_bulk_min", "mcse_mean_max")  #: of the worst parameter
 
 
 def second_half(draws: np.ndarray, iterations: int, thin: int = 1) -> np.ndarray:
@@ -69,10 +61,7 @@ def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
 
 
 def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent.
-
-    Raises DpmcError as `seed_metrics` does.
-    """
+    """Return the metric rows of one cell: of each seed, convergence of all chains, and ε spent."""
     rows = seed_metrics(chains, problem)
     chains = sorted(chains, key=_seed)  # so that no digit depends on the order
     (rhat, why_not), (spent, why_not_spent) = _convergence_metrics(chains), spending(chains)
@@ -84,9 +73,6 @@ def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
     """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
-
-    The MMD's random pairs are keyed by data set, model, method, epsilon and seed, so that a value does not
-    depend on which other cells are evaluated.
 
     Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
     """
@@ -106,12 +92,9 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 
 def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of several cells of one problem, as `cell_metrics` for each.
+    """Return the metric rows of several cells of one problem, whose chains come cell by cell.
 
-    Chains must come cell by cell, so that only one cell's are in memory.
-
-    Raises DpmcError as `cell_metrics` does; also for chains of different models or data sets, or if a cell
-    appears twice.
+    Raises DpmcError for chains of different models or data sets, or if a cell appears twice.
     """
     rows: list[Row] = []
     seen: list[tuple[str, ...]] = []
@@ -127,10 +110,7 @@ def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
 
 
 def baseline_metrics(problem: Problem, study: str) -> list[Row]:
-    """Return MMD and mean error of each baseline, an exact sample: the lowest attainable values.
-
-    Rows have method "baseline", epsilon "" and the baseline's number as seed.
-    """
+    """Return MMD and mean error of exact samples, the lowest attainable; `seed` is the sample's number."""
     rows: list[Row] = []
     for index, sample in enumerate(problem.exact.baselines):
         generator = stream(problem.dataset, problem.label, "baseline", "", index, "mmd")
@@ -152,10 +132,7 @@ def _rows(
     reasons: Sequence[str],
     variant: str = "",
 ) -> list[Row]:
-    """Return a row per value, and one each for missing metrics with their reasons and for a variant.
-
-    `names`: study, model, method and epsilon.
-    """
+    """Return a row per value, one for missing metrics with the reasons, and one for a variant."""
     texts = {"status": "; ".join(reasons), "variant": variant}
     cells: list[tuple[str, float | str]] = [*values.items(), *(text for text in texts.items() if text[1])]
     return [dict(zip(METRIC_COLUMNS, (*names, seed, *cell), strict=True)) for cell in cells]
@@ -192,6 +169,7 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
         return values, [*reasons, f"{', '.join(DISTANCES)}: no kept draws (iterations: {iterations})"]
     if not np.all(np.isfinite(pooled)):
         return values, [*reasons, f"{', '.join(DISTANCES)}: some draws are not finite"]
+    # By cell and seed, so that no value depends on which other cells are evaluated.
     names = [str(attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
     generator = stream(*names, int(attrs["seed"]), "mmd")
     missing: dict[str, list[str]] = {}  # reason -> metrics
@@ -259,21 +237,19 @@ def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], li
     try:
         if len(kept) < MINIMUM_CHAINS:
             raise ValueError(f"{len(kept)} chain, needs at least {MINIMUM_CHAINS}")
-        return convergence(np.stack([half[len(half) - length :] for half in kept]))._asdict(), []
+        return convergence(np.stack([half[len(half) - length :] for half in kept])), []
     except ValueError as error:
-        return {}, [f"{', '.join(Convergence._fields)}: {error}"]
+        return {}, [f"{', '.join(CONVERGENCE)}: {error}"]
 
 
-def convergence(draws: np.ndarray) -> Convergence:
-    """Return the worst R-hat, bulk ESS and MCSE of the mean over the parameters, by arviz-stats.
+def convergence(draws: np.ndarray) -> dict[str, float]:
+    """Return the metrics `CONVERGENCE`: R-hat, bulk ESS and MCSE of the mean, by arviz-stats.
 
-    `draws` is (chains, draws, parameters). MCSE is in units of the parameter. R-hat of one chain is that of
-    its two halves.
-
-    Raises ValueError for too few draws, or when a diagnostic is not finite (chains that never moved).
+    `draws` is (chains, draws, parameters); R-hat of one chain is that of its two halves. Raises ValueError
+    for too few draws, or when a diagnostic is not finite (chains that never moved).
     """
     rhat, ess, mcse = diagnostics(draws)
-    result = Convergence(float(rhat.max()), float(ess.min()), float(mcse.max()))
-    if not np.all(np.isfinite(result)):
+    worst = (float(rhat.max()), float(ess.min()), float(mcse.max()))
+    if not np.all(np.isfinite(worst)):
         raise ValueError("not defined for these chains (some never moved)")
-    return result
+    return dict(zip(CONVERGENCE, worst, strict=True))

@@ -77,9 +77,7 @@ def squared_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:
 def published_mmd(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
     """Return the MMD as published: sqrt(|unbiased estimate|), bandwidth from 500 random pairs.
 
-    `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value is as in the public code; it
-    makes negative estimates of agreeing samples positive.
-
-    Raises ValueError as `squared_mmd` does; a width of 0 means that most pairs coincide.
+    `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value, as in the public code, makes
+    negative estimates of agreeing samples positive. Raises ValueError as `squared_mmd` does.
     """
     return float(np.sqrt(abs(squared_mmd(x, y, bandwidth(x, y, generator)))))

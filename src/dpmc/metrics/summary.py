@@ -128,7 +128,7 @@ def _result(runs: Sequence[Chains]) -> _Result:
             late, runs[0].parameters or [f"theta[{i}]" for i in range(late.shape[2])]
         )
         with contextlib.suppress(ValueError):  # too few draws, or chains that never moved
-            values |= convergence(late)._asdict()
+            values |= convergence(late)
     return _Result(about, len(runs) * each, epsilon_text(max(spent)) if spent else "inf", values, unmoved)
 
 

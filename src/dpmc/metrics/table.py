@@ -1,12 +1,12 @@
-"""The table of a study's metrics: read, checked, and looked up by cell."""
+"""The table of a study's metrics, read and checked; standard errors of medians."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from dpmc.common.streams import canonical_epsilon
 if TYPE_CHECKING:  # pandas takes half a second, which a workflow that draws nothing need not wait
     from pandas import DataFrame
 
-FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 METRIC_COLUMNS = ("study", "model", "method", "epsilon", "seed", "metric", "value")
 Row = dict[str, str | int | float]  #: by column
 
@@ -68,31 +67,8 @@ def is_metric(name: str) -> bool:
     return name in METRICS or MILESTONE_METRIC.fullmatch(name) is not None
 
 
-class Borrowed(Protocol):
-    """Of a method, what tells which study ran it."""
-
-    @property
-    def from_study(self) -> str:
-        """The name of another study that ran it; "" for its own."""
-
-
-class StudyNames(Protocol):
-    """Of a study, what tells which rows are its own."""
-
-    @property
-    def name(self) -> str:
-        """The study's name."""
-
-    @property
-    def methods(self) -> Mapping[str, Borrowed]:
-        """Methods by label."""
-
-
 def read_metrics(*paths: Path) -> DataFrame:
-    """Return metrics files as one typed table, see `typed`; without files it is empty.
-
-    Raises DpmcError for a file that is missing, empty or has other columns, and for what is not a number.
-    """
+    """Return metrics files as one typed table, see `typed`; raise DpmcError for what is not such a file."""
     import pandas as pd
 
     tables = [typed(read_table(path, METRIC_COLUMNS, "a CSV table of metrics"), str(path)) for path in paths]
@@ -102,10 +78,8 @@ def read_metrics(*paths: Path) -> DataFrame:
 def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
     """Return a metrics table of text with its types.
 
-    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the column `text`.
-    `epsilon` is canonical, "" for none. Other columns stay text.
-
-    Raises DpmcError for a value or an epsilon that is not a number.
+    `value` is a float, NaN where the metric is one of `TEXT_METRICS`, whose value is in the column `text`;
+    `epsilon` is canonical, "" for none. Raises DpmcError for one of them that is not a number.
     """
     is_text = table["metric"].isin(TEXT_METRICS)
     try:
@@ -127,10 +101,7 @@ def typed(table: DataFrame, source: str = "metrics") -> DataFrame:
 def read_table(
     path: Path, columns: Sequence[str], what: str = "a CSV table", numbers: Mapping[str, type] | None = None
 ) -> DataFrame:
-    """Return a CSV table with these columns, as text but for `numbers`.
-
-    Raises DpmcError for a file that is missing or is not `what`.
-    """
+    """Return a CSV table with these columns, text but for `numbers`; raise DpmcError unless it is `what`."""
     import pandas as pd
 
     if not path.is_file():
@@ -149,74 +120,18 @@ def read_table(
         raise DpmcError(f"{path}: not {what} ({error})") from None
 
 
-def own_rows(metrics: DataFrame, study: StudyNames) -> DataFrame:
-    """Return a study's rows of a typed table: what it runs, and what it takes from others."""
-    elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
-    ran = metrics["method"].map(lambda method: elsewhere.get(method, study.name))
-    return metrics[metrics["study"] == ran]
+def error_of_median(q1: float, q3: float, m: int) -> float:
+    """Return the standard error of a median of m values.
+
+    It is 1.2533 σ/√m, with σ of the normal distribution that has these quartiles; NaN for m < 2.
+    """
+    # √(π/2), and the distance of the quartiles in units of σ.
+    return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
 
 
-@dataclass
-class Results:
-    """A study's metrics, looked up by cell."""
-
-    # (model, method, epsilon, metric) -> seed -> value
-    numbers: dict[tuple[str, str, str, str], dict[str, float]] = field(default_factory=dict)
-    statuses: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
-    variants: dict[str, str] = field(default_factory=dict)  # method -> how it departs from its name
-
-    @classmethod
-    def of_study(cls, metrics: DataFrame, study: StudyNames) -> Results:
-        """Look up a study's rows of a typed table: what it runs, and what it takes from others."""
-        rows, results = own_rows(metrics, study), cls()
-        columns = (
-            rows[name].tolist() for name in ("model", "method", "epsilon", "metric", "seed", "value", "text")
-        )
-        for model, method, epsilon, metric, seed, value, text in zip(*columns, strict=True):
-            if metric == "status":
-                results.statuses.setdefault((model, method, epsilon), []).append(text)
-            elif metric == "variant":
-                results.variants[method] = text
-            else:
-                results.numbers.setdefault((model, method, epsilon, metric), {})[seed] = value
-        return results
-
-    def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
-        """The metric's value for each seed that has one."""
-        return list(self.by_seed(model, method, epsilon, metric).values())
-
-    def by_seed(self, model: str, method: str, epsilon: str, metric: str) -> dict[str, float]:
-        """The metric's values, by seed."""
-        return self.numbers.get((model, method, epsilon, metric), {})
-
-    def baselines(self, model: str, metric: str) -> list[float]:
-        """The metric's value for exact samples."""
-        return self.values(model, "baseline", "", metric)
-
-    def iterations(self, model: str, method: str, epsilon: str) -> int | None:
-        """Iterations of the cell's shortest chain."""
-        lengths = self.values(model, method, epsilon, "iterations")
-        return int(min(lengths)) if lengths else None
-
-    def remark(self, model: str, method: str, epsilon: str, metric: str) -> str:
-        """Say why a cell has no values, or how many iterations if few, and how many chains have a value."""
-        known = len(self.values(model, method, epsilon, metric))
-        if not known:
-            return "no box: " + self._why_missing(model, method, epsilon, metric)
-        lengths = self.values(model, method, epsilon, "iterations")
-        parts = [f"k = {min(lengths):.0f}"] if lengths and min(lengths) < FEW_ITERATIONS else []
-        return ", ".join([*parts, f"{known} of {len(lengths)}"] if known < len(lengths) else parts)
-
-    def _why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
-        """Why there is no value, in at most 30 letters."""
-        length = self.iterations(model, method, epsilon)
-        if length is None:
-            return "no results"
-        if length < FEW_ITERATIONS:
-            return f"{length} iteration{'' if length == 1 else 's'}"
-        for status in self.statuses.get((model, method, epsilon), []):
-            for reason in status.split("; "):
-                names, _, text = reason.partition(": ")
-                if metric in names.split(", "):
-                    return text if len(text) <= 30 else text[:29].rstrip() + "…"
-        return "not computed"
+def median_error(values: list[float]) -> float:
+    """Return the standard error of the median of values; NaN for fewer than two."""
+    if not values:
+        return math.nan
+    q1, q3 = np.quantile(values, [0.25, 0.75])
+    return error_of_median(q1, q3, len(values))

@@ -99,10 +99,7 @@ def rows_used(chain: Chains) -> dict[int, float]:
 
 
 def spent(chain: Chains) -> dict[int, float]:
-    """Return iteration -> ε spent so far, at the δ of the chain's ledger; inf without a guarantee.
-
-    Empty for a chain whose ledger has no δ.
-    """
+    """Return iteration -> ε spent so far; inf without a guarantee, empty if the ledger has no δ."""
     ledger = json.loads(str(chain.attrs["ledger"]))
     delta = ledger.get("delta") or (ledger["budget"] or {}).get("delta")
     if delta is None:

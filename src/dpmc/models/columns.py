@@ -10,7 +10,7 @@ import numbers
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -248,11 +248,3 @@ def _of_arrow(kind: Any) -> str:
     if texts or types.is_decimal(kind) or types.is_boolean(kind) or types.is_null(kind):
         return "objects"
     return "times" if types.is_temporal(kind) else "nothing"
-
-
-def refuse_entries(
-    rows: np.ndarray, columns: Sequence[Any], rules: Sequence[Rule], place: Callable[[int, int], str]
-) -> None:
-    """Raise DpmcError for the first entry of `rows` that is not finite; `place` names its row and column."""
-    for row, i in np.argwhere(~np.isfinite(rows))[:1]:
-        raise DpmcError(f"{place(row, i)}{rules[i].wrong(entries_of(columns[i])[row])}")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,8 @@ from dpmc.models.columns import (
     entries_of,
     labels_of,
     numbers_of,
-    refuse_entries,
     same_name,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 #: What other libraries call the names of a table's columns, or a table with names.
 WITH_NAMES = ("columns", "column_names", "data_vars", "__dataframe__", "__arrow_c_stream__")
@@ -78,11 +74,9 @@ class Table(NamedTuple):
         )
         if kept is None:
             return rows
-
-        def place(row: int, i: int) -> str:
-            return self.place(row, labels[i])
-
-        refuse_entries(np.where(kept[:, None], rows, 0.0), columns, rules, place)
+        for row, i in np.argwhere(kept[:, None] & ~np.isfinite(rows))[:1]:
+            wrong = rules[i].wrong(entries_of(columns[i])[row])
+            raise DpmcError(f"{self.place(row, labels[i])}{wrong}")
         return rows[kept]
 
     def place(self, row: int, name: str) -> str:
@@ -101,7 +95,8 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
     if isinstance(source, pandas.Series):
         source = source.to_frame()
     if isinstance(source, pandas.DataFrame):
-        return _of_frame(source, where)
+        columns = labels_of(source.columns, where)
+        return Table(where, columns, source.shape, lambda i: source.iloc[:, i])
     if hasattr(source, "dims"):
         import xarray
 
@@ -129,11 +124,6 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
 def _unmasked(source: Any) -> Any:
     """Return an array with NaN for what is masked; anything else as it is."""
     return np.ma.filled(source.astype(object), np.nan) if np.ma.isMaskedArray(source) else source
-
-
-def _of_frame(frame: "DataFrame", where: str) -> Table:
-    """Return a data frame as a table."""
-    return Table(where, labels_of(frame.columns, where), frame.shape, lambda i: frame.iloc[:, i])
 
 
 def _of_dataset(data: Any, where: str) -> Table:

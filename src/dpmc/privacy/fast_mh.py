@@ -5,7 +5,6 @@ K = `most_rows`.
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -34,9 +33,9 @@ def check_classical(epsilon: float, delta: float, noise_multiplier: float, remed
 
 
 def corrected_query(
-    name: str, epsilon: float, delta: float, n: int, most_rows: int = 0, count: int = 1
+    name: str, epsilon: float, delta: float, n: int, most_rows: int = 0
 ) -> FastMetropolisQuery:
-    """Return the event of corrected iterations with the paper's calibration, rows drawn uniformly (p = 1/n).
+    """Return the event of a corrected iteration with the paper's calibration, rows drawn uniformly (p = 1/n).
 
     epsilon_0 = epsilon/(6 K p), delta_0 = delta/(2 K p), sigma_1 = sqrt(2 ln(1.25/delta_0))/epsilon_0,
     sigma_2 = sqrt(2 ln(1.25/delta))/epsilon (Algorithm 2); K = 0 for the full-batch algorithm.
@@ -75,4 +74,4 @@ def corrected_query(
         if bound > delta:
             excess = f"an iteration has delta up to {bound:.3g}, must be at most {delta:g}"
             raise DpmcError(f"{setting}: {excess}; take a larger delta or a larger K")
-    return replace(event, count=count)
+    return event

@@ -1,8 +1,9 @@
 """The ledger: budget is reserved before anything is computed, so that it cannot be exceeded.
 
-If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for queries that were
-fixed before the first answer. The ledger cannot know when that was: a query may be computed as soon as it
-is reserved, and a crash may lose its record. So the first reservation fixes what may be asked.
+If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for releases that were
+fixed before the first answer. The ledger cannot know when that was: a release may be computed as soon as it
+is reserved, and a crash may lose its record. So the first reservation fixes what may be released: what was
+foreseen, or if nothing was foreseen, that reservation alone.
 """
 
 import math
@@ -45,9 +46,6 @@ class Ledger:
     reserved but never performed (a crash) stays reserved, or is written off with `forfeit`; its budget is
     never returned. So at most the reserved queries can be spent, and they fit the budget. Several chains on
     the same data share one ledger. Not thread-safe.
-
-    If the accountant is not a filter, the first reservation fixes what may be reserved: what was foreseen, or
-    if nothing was foreseen, that reservation alone.
 
     Parameters
     ----------

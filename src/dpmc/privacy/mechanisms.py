@@ -14,6 +14,7 @@ import numpy as np
 
 from dpmc.base import FastRule, NoiseSource, has_diverged
 from dpmc.evaluators.generic import Evaluator
+from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_mechanism import FastTest, Verdict
 
@@ -112,7 +113,7 @@ class PrivateData:
         total, squares, within, diverged = self._batch_ratio_sums(theta, proposal, bound)
         reach = scale * bound
         sensitivity = 2.0 * reach + variance_factor * (1.0 - 1.0 / size) * reach * reach
-        if self._evaluator.has_integer_sums:
+        if isinstance(self._evaluator, LatticeEvaluator):
             exact = self._evaluator.exact_estimate(total, squares, scale, size, within)
             estimate, unit, rounding = exact
         else:
@@ -133,7 +134,7 @@ class PrivateData:
         scale = self._temperature * self.n / size
         bound = np.full(len(theta), clip_factor / (scale * np.sqrt(size)))
         total, squares, within, diverged = self._batch_ratio_sums(theta, proposal, bound)
-        if self._evaluator.has_integer_sums:
+        if isinstance(self._evaluator, LatticeEvaluator):
             unit = scale * self._evaluator.unit_of_ratios(within)
             noisy = self._noise.centred(total, unit, self._evaluator.barker_sd(squares, size, clip_factor))
         else:

@@ -1,8 +1,8 @@
 """The books of a release file: whether dpmc could have written its hyperparameters and its ledger.
 
-The algorithm is made from the hyperparameters by its own reader. What it asks in all iterations, those
-that are forfeited included, must be what the ledger has. The ledger is rebuilt, so that its queries are held
-against its budget again, its ε is computed again, and a key or a text that is not part of a ledger is found.
+The algorithm is made from the hyperparameters by its own reader. What it releases in all iterations, those
+that are forfeited included, must be what the ledger has. The ledger is built again, so that the releases are
+held against its budget, its ε is computed again, and whatever else is in its text is found.
 The price of discrete noise is computed again; budget and price must make the entry in the ledger of the data
 set.
 """
@@ -18,10 +18,12 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import calibrated, checked, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, not_above_text, shown
+from dpmc.privacy import accountants
 from dpmc.privacy.events import Query, counts, from_json
 from dpmc.privacy.lattice import SUM, Price, noisy, numbers_in, price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunQueries
+from dpmc.releases import facts
 
 CLOSE = 1e-12  #: relative difference up to which noise that two machines computed is equal
 RESOLUTION = 2e-9  #: relative difference of ε by two machines, more than that of accountants' searches
@@ -44,9 +46,9 @@ def problems(attrs: Attributes, entry: Mapping[str, Any], summaries: int | None 
         books = _Books.of(json.loads(attrs["ledger"]))
         whole = Budget(entry["epsilon"], entry["delta"])
         run, full = _declared(attrs, values, books, whole)
-        if found := _of_counts(run, books, attrs, entry):
-            return [f"ledger: {found}"]
-        found = _of_text(attrs, books) or _of_price(full, books, attrs, entry, summaries)
+        if found := _of_counts(run, attrs, entry):
+            return [found]
+        found = _of_text(run, attrs, books) or _of_price(full, books, attrs, entry, summaries)
         return [f"ledger: {found}"] if found else []
     except DpmcError as error:
         text = str(error)
@@ -77,13 +79,10 @@ def refuse_values(values: Mapping[str, Any], accountant: str) -> None:
 
 
 class _Books(NamedTuple):
-    """The parts of a run's ledger that are compared with others."""
+    """The parts of a run's ledger from which, with the algorithm, all of it follows."""
 
     budget: Budget
     reserved: Counter[Query]
-    performed: Counter[Query]
-    forfeited: Counter[Query]
-    foreseen: Counter[Query] | None
     price: dict[str, Any]
 
     @classmethod
@@ -92,9 +91,6 @@ class _Books(NamedTuple):
         if not isinstance(data["budget"], dict):
             raise DpmcError("ledger: budget: must be that of a release")
         budget = Budget(data["budget"]["epsilon"], data["budget"]["delta"])
-        parts = (counts(from_json(data[key])) for key in ("reserved", "performed", "forfeited"))
-        reserved, performed, forfeited = parts
-        foreseen = counts(from_json(data["foreseen"])) if "foreseen" in data else None
         kinds = {"for": "str", **{field.name: str(field.type) for field in fields(Price)}}
         if not isinstance(data["prices"], list) or len(data["prices"]) != 1:
             raise DpmcError("ledger: prices: must be one, of discrete noise")
@@ -104,7 +100,7 @@ class _Books(NamedTuple):
         for key, kind in kinds.items():
             if type(price[key]).__name__ != kind:
                 raise DpmcError(f"ledger: prices: {key}: {shown(price[key])} is of another type")
-        return cls(budget, reserved, performed, forfeited, foreseen, price)
+        return cls(budget, counts(from_json(data["reserved"])), price)
 
 
 def algorithms_of(method: str, values: Mapping[str, Any], dimension: int) -> list[str]:
@@ -184,38 +180,37 @@ def _refuse_centre(values: Mapping[str, Any], run: RunQueries, books: _Books) ->
         raise DpmcError(f"hyperparameters: centre: has {given} values, {rule}")
 
 
-def _of_counts(run: RunQueries, books: _Books, attrs: Attributes, entry: Mapping[str, Any]) -> str:
-    """Return a problem of counts, by the numbers of iterations and of spare ones; "" if there is none."""
+def _of_counts(run: RunQueries, attrs: Attributes, entry: Mapping[str, Any]) -> str:
+    """Return a problem of the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
     if asked not in (None, done) or (asked is None and not run.each):  # a sum alone needs a number
-        return f"entry in data_ledger: does not fit {done} iterations"
-    once, each = counts(run.once), counts(run.each)
-    right = books.performed == _sum(once, 1, each, done) and books.forfeited == _sum(once, 0, each, spare)
-    right &= bool(each) or (done > 0 and spare == 0)  # one sum serves all iterations
-    right &= books.reserved == books.performed + books.forfeited
-    right &= books.foreseen in (None, books.reserved)
-    return "" if right else f"counts: do not fit {done} iterations and {spare} forfeited ones"
+        return f"ledger: entry in data_ledger: does not fit {done} iterations"
+    if not run.each and done == 0:  # one sum serves all iterations
+        return "iterations: 0 have no draw"
+    # Of a run with all that the budget allows they were planned before they were taken from these.
+    ends = (done, done if asked is not None else done + spare)
+    least, most = (facts.spare_of(made, run) for made in ends)
+    right = spare == 0 or spare in range(least, most + 1, facts.SPARE)  # without an output there are none
+    return "" if right else f"forfeited: {spare} are not the spare iterations of {done}"
 
 
-def _sum(once: Counter[Query], j: int, each: Counter[Query], k: int) -> Counter[Query]:
-    """Return the counts of `once` j times and `each` k times."""
-    parts = Counter[Query]({event: j * count for event, count in once.items()})
-    return parts + Counter({event: k * count for event, count in each.items()})
-
-
-def _of_text(attrs: Attributes, books: _Books) -> str:
-    """Return how the text of a ledger differs from that of the ledger that is rebuilt from it; "" if not."""
-    data = json.loads(attrs["ledger"])
-    ledger = ReleaseLedger.from_json(data)
-    if ledger.accountant.name != attrs["accountant"]:
-        return "its accountant is another one"
+def _of_text(run: RunQueries, attrs: Attributes, books: _Books) -> str:
+    """Return how a ledger differs from that of the declared run, with its budget and price; "" if not."""
+    data, done, spare = json.loads(attrs["ledger"]), attrs["iterations"], attrs["forfeited"]
+    ledger = ReleaseLedger(books.budget, accountants.get(attrs["accountant"]))
+    ledger.prices = (books.price,)
+    if books.reserved != counts(run.total(done + spare)):  # before ε is computed
+        return f"counts: do not fit {done} iterations and {spare} forfeited ones"
+    ledger.reserve(run.total(done + spare))
+    ledger.perform(run.total(done))
+    ledger.forfeit()
     rebuilt, spent = ledger.to_json(), data["epsilon_spent"]
     # What two machines compute may be rounded to two neighbours.
     allowed = {ledger.rounded(ledger.epsilon() * (1.0 + part)) for part in (-RESOLUTION, 0.0, RESOLUTION)}
     if type(spent) is not float or spent not in allowed:
         return f"epsilon_spent must be {rebuilt['epsilon_spent']}"
     same = json.dumps({**rebuilt, "epsilon_spent": spent}, sort_keys=True) == attrs["ledger"]
-    return "" if same else "is not the text of a ledger of this version of dpmc"
+    return "" if same else "is not the text of a ledger of this version of dpmc, for this run"
 
 
 def _of_price(

@@ -11,10 +11,13 @@ from dpmc.common import checks
 from dpmc.common.roles import PUBLIC, Role, declared, fact
 from dpmc.common.roles import checks as checks_of
 from dpmc.data.problem import Problem
+from dpmc.privacy.runs import RunQueries
 from dpmc.privacy.secure_noise import EXACT, VERSIONS
 from dpmc.sampling.cell import Cell, Given
 from dpmc.sampling.run import Run
 
+BLOCKS = 200  #: of a run of so many iterations, at least: a kill loses at most a two-hundredth of them
+SPARE = 5  #: blocks that a run with an output pays for besides, whether it is killed or not
 OPENDP = checks.text(VERSIONS, f"{EXACT}*, whose noise is exact")
 
 
@@ -39,6 +42,17 @@ MADE = {
     "facts of a release in its entry in the ledger of the data set": Role.ENTRY,
     "in nothing that is released": Role.PRIVATE,
 }
+
+
+def block_of(made: int) -> int:
+    """Return how many of a run's iterations are reserved and computed together."""
+    return max(1, made // BLOCKS)
+
+
+def spare_of(made: int, run: RunQueries) -> int:
+    """Return the spare iterations of a run that is resumed after kills; 0 if iterations release nothing."""
+    # A kill loses a block, and what was released before the first iteration: at most one more.
+    return SPARE * (block_of(made) + bool(run.once)) if run.each else 0
 
 
 def named(role: Role) -> dict[str, checks.Check]:

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc import models
+from dpmc.base import DIVERGED, has_diverged
 from dpmc.common import checks
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
 from dpmc.common.roles import Role
 from dpmc.common.values import shown
+from dpmc.data.problem import columns_of
 from dpmc.models import regression
+from dpmc.models.definition import Definition
 from dpmc.privacy.data_ledger import require_entry
 from dpmc.releases import books
 from dpmc.releases.facts import in_both, named
@@ -47,7 +50,7 @@ def _sorted_object(value: str) -> None:
 
 
 #: Parts of the ledger of a run: of `ReleaseLedger.to_json` those that a release has.
-LEDGER = {"mode", "neighbours", "accountant", "budget", "reserved", "performed", "forfeited", "foreseen"}
+LEDGER = {"mode", "neighbours", "accountant", "budget", "reserved", "performed", "forfeited"}
 LEDGER |= {"epsilon_spent", "mu", "prices"}
 
 
@@ -103,8 +106,7 @@ ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
     "/sample_stats": (("acceptance_rate", "diverging", "chain", "draw"), {**LIBRARY, **TOTALS}),
     "/constant_data": (("theta_0", "chain", "parameter"), LIBRARY),
 }
-#: Of that, what a release may lack.
-OPTIONAL = {"description", "diverging", *TOTALS, *LIBRARY}
+OPTIONAL = {"description"}  #: of that, what a release may lack
 
 
 def check(tree: "xarray.DataTree") -> list[str]:
@@ -196,7 +198,7 @@ def _of_labels(groups: Groups, own: Mapping[str, Any]) -> list[str]:
         for name in axes.keys() & group.variables.keys():
             if not np.array_equal(group[name].values, axes[name]):
                 problems.append(f"/{path}: {name}: labels must be numbers of chains, or of iterations")
-        if group.attrs.get("inference_library_version", own["dpmc_version"]) != own["dpmc_version"]:
+        if group.attrs["inference_library_version"] != own["dpmc_version"]:
             problems.append(f"/{path}: inference_library_version: must be that of dpmc, as in the root")
     names, again = (groups[name]["parameter"] for name in ("posterior", "constant_data"))
     numbered = names.dtype.kind == "i" and names.values.tolist() != [*range(own["dimension"])]
@@ -208,27 +210,31 @@ def _of_labels(groups: Groups, own: Mapping[str, Any]) -> list[str]:
 def _of_draws(groups: Groups, own: Mapping[str, Any]) -> list[str]:
     """Return problems of draws, start points, and counts of accepted and diverged proposals."""
     problems, stats, thin = [], groups["sample_stats"], own["thin"]
-    rates = stats["acceptance_rate"].values
+    draws, start = groups["posterior"]["theta"].values, groups["constant_data"]["theta_0"].values
+    rates, diverging = stats["acceptance_rate"].values, stats["diverging"].values
     accepted = (rates * thin).round() + 0.0  # no −0.0
     # By their bits, since low digits could say more.
     if not ((accepted >= 0) & (accepted <= thin)).all() or (accepted / thin).tobytes() != rates.tobytes():
         problems.append(f"/sample_stats: acceptance_rate: must be counts from 0 to {thin}, divided by {thin}")
-    diverging = stats["diverging"].values if "diverging" in stats else rates > 1.0
     after = own["iterations"] - thin * rates.shape[1]  # iterations after the last draw
     # In the iterations of a draw, and in those after the last one.
     least_most = {
         "accepted_total": (accepted.sum(axis=1), 1),
         "diverging_total": (diverging.sum(axis=1), thin),
     }
+    totals = {name: np.atleast_1d(stats.attrs[name]) for name in least_most}
     for name, (least, most) in least_most.items():
-        total = np.atleast_1d(stats.attrs.get(name, least))
-        if total.size != own["chains"]:
+        if totals[name].size != own["chains"]:
             problems.append(f"/sample_stats: attribute {name}: must have one number for each chain")
-        elif not ((least <= total) & (total <= most * least + after)).all():
+        elif not ((least <= totals[name]) & (totals[name] <= most * least + after)).all():
             problems.append(f"/sample_stats: attribute {name}: does not fit the draws and the iterations")
-    for path, name in (("posterior", "theta"), ("constant_data", "theta_0")):
-        if not np.isfinite(groups[path][name].values).all():  # NaN has bits that mean nothing
-            problems.append(f"/{path}: {name}: must be finite")
+    made = sum(totals.values()) if not problems else own["iterations"]
+    if (accepted + diverging > thin).any() or np.any(made > own["iterations"]):
+        problems.append("/sample_stats: diverging: no proposal is accepted and diverging")
+    if has_diverged(draws).any() or not np.isfinite(start).all():  # NaN has bits that mean nothing
+        problems.append(f"/posterior: theta, theta_0: must be finite, and no draw beyond {DIVERGED:g}")
+    if (np.diff(draws, axis=1, prepend=start[:, None]).any(axis=2) & (accepted == 0)).any():
+        problems.append("/posterior: theta: moves where no proposal was accepted")
     return problems
 
 
@@ -250,20 +256,24 @@ def _of_entry(groups: Groups, own: Mapping[str, Any]) -> list[str]:
     if different:
         problems.append(f"/: {', '.join(different)}: not as in the entry in data_ledger")
     try:
-        model = known_model(own.get("description"), entry["about"]["model_id"])
+        known = known_model(own.get("description"), entry["about"]["model_id"])
+        temperature = own["temperature"] if known is None else known.temperature(own["n"])
     except DpmcError as error:
         return [*problems, f"/: {error}"]
+    model = None if known is None else known.model
     labels = groups["posterior"]["parameter"].values.tolist()
     if model is not None and labels != [*(getattr(model, "parameters", ()) or range(model.dimension))]:
         problems.append("/posterior: parameter: are not the parameters of the model")
-    if len(getattr(model, "columns", ())) not in (0, entry["about"]["columns"]):
-        problems.append("/: description: has other columns than the entry in data_ledger")
+    if model is not None and columns_of(model) != entry["about"]["columns"]:
+        problems.append("/: model: has other columns than the entry in data_ledger")
+    if own["temperature"] != temperature:
+        problems.append(f"/: temperature: must be {temperature}, that of the model with n rows")
     summaries = getattr(model, "summary_count", None)
     return problems or [f"/: {text}" for text in books.problems(own, entry, summaries)]
 
 
-def known_model(description: str | None, name: str) -> Any:
-    """Return the model of a release if it is known: of the catalogue, or a regression of dpmc; else None.
+def known_model(description: str | None, name: str) -> Definition | None:
+    """Return the definition of a model that is known: of the catalogue, or a regression of dpmc; else None.
 
     A regression is made again from its description. Raises DpmcError for a name that is neither in the
     catalogue nor `module:Class`, and for a description that is missing, wrong or none of such a model.
@@ -277,7 +287,7 @@ def known_model(description: str | None, name: str) -> Any:
     if cls is None:
         if description is not None:
             raise DpmcError(f"description: {shown(description)}: a model of the catalogue has none")
-        return models.definition(name).model
+        return models.definition(name)
     if description is None:
         rule = f"must be the call that makes it, of at most {checks.LONGEST_DESCRIPTION} characters"
         raise DpmcError(f"description: of a {cls.__name__} {rule}")
@@ -288,7 +298,7 @@ def known_model(description: str | None, name: str) -> Any:
         raise DpmcError(f"description: {shown(description)}: makes no {cls.__name__} ({error})") from None
     if called != cls.__name__ or repr(model) != description:
         raise DpmcError(f"description: {shown(description)}: is not what a {cls.__name__} writes")
-    return model
+    return Definition(model, 0, model.tempering, ())
 
 
 def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
@@ -396,8 +406,8 @@ def _library(path: str | Path) -> str:
     """Return the versions of the libraries that wrote a file, as it says."""
     import netCDF4
 
-    with netCDF4.Dataset(path) as file:
-        return str(getattr(file, "_NCProperties", "another library"))
+    with netCDF4.Dataset(Path(path).absolute()) as file:
+        return shown(getattr(file, "_NCProperties", "another library"), 200)
 
 
 def entry_of(path: str | Path) -> dict[str, Any]:

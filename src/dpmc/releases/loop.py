@@ -46,7 +46,7 @@ from dpmc.privacy.lattice import SUM, Price, lattice_of, price_of
 from dpmc.privacy.ledger import BudgetExceeded, ReleaseLedger
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.releases import files as release_files
-from dpmc.releases.facts import Published
+from dpmc.releases.facts import Published, block_of, spare_of
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import Loop, try_cell
 from dpmc.sampling.run import Run, counted
@@ -54,8 +54,6 @@ from dpmc.sampling.run import Run, counted
 if TYPE_CHECKING:
     import xarray
 
-BLOCKS = 200  #: of a run of so many iterations, at least: a kill loses at most a two-hundredth of them
-SPARE = 5  #: blocks that a run with an output pays for besides, whether it is killed or not
 ONE_AT_A_TIME = threading.Lock()  #: silence redirects the streams of the whole process
 PUBLIC = ("proposal", "component", "accept")  #: purposes of random numbers that need not be secret
 FORMAT = "dpmc unfinished release, format 3"
@@ -82,11 +80,10 @@ class Plan(NamedTuple):
 
         Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
         """
-        made, most, queries = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
-        block, spare = max(1, made // BLOCKS), 0
+        made, most, releases = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
+        block, spare = block_of(made), 0
         if resumed and most is not None:
-            # A kill loses a block, and what was asked before the first iteration: at most one more.
-            spare = SPARE * (block + bool(queries.once))
+            spare = spare_of(made, releases)
             if cell.iterations is None:
                 made = min(made, most - spare)
             if made + spare > most or (cell.iterations is None and made < LEAST_ITERATIONS):

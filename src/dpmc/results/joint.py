@@ -8,7 +8,7 @@ from dpmc.data.chain_files import ResultOrFile
 from dpmc.privacy import accountants, composition
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree
 
 
 class Joint(NamedTuple):

@@ -20,7 +20,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, real, shown
 from dpmc.data.chain_files import ResultOrFile
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree
 
 if TYPE_CHECKING:
     import pandas

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from dpmc.base import Algorithm
+from dpmc.base import Algorithm, Needs
 from dpmc.common import checks
 from dpmc.common.errors import DpmcError
 from dpmc.common.roles import Role, declared, derived, fact, part
@@ -122,60 +122,36 @@ class Cell(Generic[_P]):
             self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, kind
         )
 
-    @derived.fact(DRAWS)
-    def iterations_made(self) -> int:
-        """Return `allowed_iterations()`."""
-        return self.allowed_iterations()
+    iterations_made = derived(DRAWS, lambda cell: cell.allowed_iterations())
+    accountant_name = derived(
+        FILE | RELEASE | Role.ENTRY,
+        lambda cell: cell.resolved_accountant().name,
+        name="accountant",
+        check=ACCOUNTANT,
+    )
+    accountant_version = derived(
+        DRAWS, lambda cell: [cell.accountant_name, cell.resolved_accountant().version]
+    )
+    draws_version = derived(DRAWS | FILE, lambda cell: cell.algorithm.draws_version)
+    variant = derived(FILE, lambda cell: cell.algorithm.note)  # "" for the default one
+    most_of_budget = derived(
+        FILE,
+        lambda cell: cell.budget_iterations,
+        name="budget_iterations",
+        plain=lambda most: "inf" if most is None else most,
+    )
+    rows_per_evaluation = derived(FILE, lambda cell: cell.algorithm.batch_size or cell.problem.n)
+    ratio_evaluations_per_iteration = derived(FILE, lambda cell: cell.needs.ratios)
+    gradient_evaluations_per_iteration = derived(FILE, lambda cell: cell.needs.gradients)
+    # Whether proposals are tested without a log ratio over rows.
+    has_public_test = derived(FILE, lambda cell: 1 if cell.algorithm.has_public_test else None)
+    # Whether a sum is released that all iterations share.
+    sums_of_run = derived(FILE, lambda cell: 1 if cell.algorithm.queries(cell.problem.n).run else None)
 
-    @derived.fact(FILE | RELEASE | Role.ENTRY, name="accountant", check=ACCOUNTANT)
-    def accountant_name(self) -> str:
-        """Return the name of the accountant that is used."""
-        return self.resolved_accountant().name
-
-    @derived.fact(DRAWS)
-    def accountant_version(self) -> list[str]:
-        """Return name and version of the accountant that is used."""
-        return [self.resolved_accountant().name, self.resolved_accountant().version]
-
-    @derived.fact(DRAWS | FILE)
-    def draws_version(self) -> int:
-        """Return the version of the algorithm's draws."""
-        return self.algorithm.draws_version
-
-    @derived.fact(FILE)
-    def variant(self) -> str:
-        """Return a remark on the algorithm's variant, "" for the default one."""
-        return self.algorithm.note
-
-    @derived.fact(FILE, name="budget_iterations", plain=lambda most: "inf" if most is None else most)
-    def most_of_budget(self) -> int | None:
-        """Return `budget_iterations`."""
-        return self.budget_iterations
-
-    @derived.fact(FILE)
-    def rows_per_evaluation(self) -> int:
-        """Return the rows that an evaluation reads."""
-        return self.algorithm.batch_size or self.problem.n
-
-    @derived.fact(FILE)
-    def ratio_evaluations_per_iteration(self) -> int:
-        """Return the log ratios of an iteration."""
-        return self.algorithm.needs(self.problem.dimension).ratios
-
-    @derived.fact(FILE)
-    def gradient_evaluations_per_iteration(self) -> int:
-        """Return the gradients of an iteration."""
-        return self.algorithm.needs(self.problem.dimension).gradients
-
-    @derived.fact(FILE, plain=lambda has: 1 if has else None)
-    def has_public_test(self) -> bool:
-        """Return whether proposals are tested without a log ratio over rows."""
-        return self.algorithm.has_public_test
-
-    @derived.fact(FILE, plain=lambda has: 1 if has else None)
-    def sums_of_run(self) -> bool:
-        """Return whether a sum is asked for that all iterations share."""
-        return bool(self.algorithm.queries(self.problem.n).run)
+    @property
+    def needs(self) -> Needs:
+        """Return what an iteration of the algorithm consumes on this problem."""
+        return self.algorithm.needs(self.problem.dimension)
 
     def kept_every(self, iterations: int) -> int:
         """Return k if every k-th draw is kept: `thin`, or so that at most twice `most_draws` are kept.

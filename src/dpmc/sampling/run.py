@@ -52,30 +52,16 @@ class Run:
     counts: list[np.ndarray] = working(default_factory=list)  # blocks (kinds, chains, windows of thin)
     chains: chain_files.Chains | None = working(default=None)  # of a finished run
 
-    @derived.fact(FILE | RELEASE, check=checks.text("release", "release"))
-    def mode(self) -> str:
-        """Return "lab" or "release"."""
-        return self.ledger.mode
-
-    @derived.fact(FILE)
-    def status(self) -> str:
-        """Return "ok", or why the chain is too short to evaluate."""
-        return self.cell.status(self.total)
-
-    @derived.fact(FILE | RELEASE, check=checks.whole(chain_files.SCHEMA, chain_files.SCHEMA))
-    def schema(self) -> int:
-        """Return the version of the layout of files."""
-        return chain_files.SCHEMA
-
-    @derived.fact(FILE | RELEASE, check=checks.version)
-    def dpmc_version(self) -> str:
-        """Return the version of dpmc."""
-        return __version__
-
-    @derived.fact(FILE | RELEASE, name="ledger", check=checks.mapping)
-    def books(self) -> dict[str, Any]:
-        """Return the ledger of the run, with the ε spent."""
-        return self.ledger.to_json()
+    mode = derived(FILE | RELEASE, lambda run: run.ledger.mode, check=checks.text("release", "release"))
+    status = derived(FILE, lambda run: run.cell.status(run.total))
+    schema = derived(
+        FILE | RELEASE,
+        lambda run: chain_files.SCHEMA,
+        check=checks.whole(chain_files.SCHEMA, chain_files.SCHEMA),
+    )
+    dpmc_version = derived(FILE | RELEASE, lambda run: __version__, check=checks.version)
+    # The ledger of the run, with the ε spent.
+    books = derived(FILE | RELEASE, lambda run: run.ledger.to_json(), name="ledger", check=checks.mapping)
 
     def __post_init__(self) -> None:
         """Raise DpmcError for a start from which a chain cannot move: of any run, before it spends."""

@@ -31,20 +31,14 @@ MANY = 10**6  #: rows, for a question whose answer does not depend on their numb
 
 
 def definition_of(study: Study, model: str) -> Definition:
-    """Return the definition of a model of the catalogue, or of a user's class.
-
-    Raises DpmcError for an invalid class, with the study's line if the study names it.
-    """
+    """Return the definition of a model; an error in a user's class names the study's line."""
     named = model in study.models
     with study.document.blamed("models", model, "model") if named else nullcontext():
         return definition(study.model(model).model)
 
 
 def read_model_rows(study: Study, model: str, file: Path) -> np.ndarray:
-    """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all.
-
-    Raises DpmcError for a file that cannot be read, with the study's line if the study names it.
-    """
+    """Return rows (n, d_x) of a file: the columns that the study names, else the model's, else all."""
     spec = study.model(model)
     known = definition_of(study, model).model
     columns = spec.columns or getattr(known, "column_names", None)
@@ -55,10 +49,7 @@ def read_model_rows(study: Study, model: str, file: Path) -> np.ndarray:
 
 
 def number_of_rows(study: Study, model: str) -> int:
-    """Return the number of rows n of a model: that of its file, else the study's, else the definition's.
-
-    0 for a user's model without `n`. Raises DpmcError for a file that cannot be read.
-    """
+    """Return n of a model: of its file, else the study's, else the definition's; 0 if none says it."""
     spec = study.model(model)
     if spec.rows_file is not None:
         return len(read_model_rows(study, model, spec.rows_file))
@@ -107,10 +98,7 @@ def problem_of(
 
 
 def make_cell(study: Study, problem: S, method: str, epsilon: str, given: SourcedValues) -> Cell[S]:
-    """Return the cell of (problem, method, ε) with these hyperparameters.
-
-    Raises DpmcError for a method that another study runs, and for wrong hyperparameters.
-    """
+    """Return the cell of (problem, method, ε) with these hyperparameters; the study must run the method."""
     spec = study.own_method(method)
     algorithm = build_algorithm(study, method, given, problem.dimension, epsilon, problem.n)
     calibrated = None

@@ -60,10 +60,7 @@ def beside(study: Path, folder: str, name: str) -> Path:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file.
-
-    Raises DpmcError if it cannot be read, is not YAML, or has a duplicate key or one that is not a text.
-    """
+    """Read a YAML file; raise DpmcError if that fails, for a key that stands twice or is no text."""
     return read_document(path).content
 
 

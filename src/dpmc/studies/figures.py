@@ -141,14 +141,10 @@ class FigureKeys(Keys):
         return self
 
 
-class Figures(RootModel[dict[Label, FigureKeys]]):
-    """A file of figures."""
-
-
 def _declared(file: Path) -> tuple[dict[str, FigureKeys], Document]:
     """Read and check the figures of a file."""
     document = read_document(file)
-    figures = validated(Figures, document).root
+    figures = validated(RootModel[dict[Label, FigureKeys]], document).root
     for name in TABLE_NAMES:
         if name in figures:
             document.refuse(name, rule="is the name of a table that dpmc makes; a figure needs another")

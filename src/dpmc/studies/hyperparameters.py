@@ -55,12 +55,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
 def build_algorithm(
     study: Study, method: str, given: SourcedValues, dimension: int | None, epsilon: str = "inf", n: int = 0
 ) -> Algorithm:
-    """Return the algorithm of a method label with its hyperparameters (d = `dimension`, None if unknown).
-
-    `epsilon` and the number of rows `n` are used only if ε is per iteration: they set the noise.
-
-    Raises DpmcError for wrong hyperparameters and options.
-    """
+    """Return the algorithm of a method, d = `dimension` if known; ε and n set the noise if per iteration."""
     check_hyperparameters(study, method, given, dimension, epsilon)  # before `calibrate` computes with them
     values = calibrated_values(study, method, given.values, epsilon, n)
     return read(algorithm_class(study.method(method).algorithm), values, given.source, dimension)
@@ -84,10 +79,7 @@ def check_hyperparameters(
 def calibrated_values(
     study: Study, method: str, values: dict[str, Any], epsilon: str, n: int
 ) -> dict[str, Any]:
-    """Return all hyperparameters of a cell: `values`, the method's options, and calibrated ones.
-
-    Raises DpmcError for an ε per iteration to which the algorithm cannot be calibrated.
-    """
+    """Return all hyperparameters of a cell: `values`, the method's options, and calibrated ones."""
     spec = study.method(method)
     values = {**values, **spec.options}
     if not _is_calibrated(study, method, epsilon):
@@ -98,10 +90,7 @@ def calibrated_values(
 
 
 def _is_calibrated(study: Study, method: str, epsilon: str) -> bool:
-    """Return whether ε decides hyperparameters of a method.
-
-    Raises DpmcError for an ε per iteration and an algorithm that cannot be calibrated to it.
-    """
+    """Return whether ε decides hyperparameters of a method; raise DpmcError where it must and cannot."""
     name = study.method(method).algorithm
     cls = algorithm_class(name)
     if epsilon != "inf" and study.epsilon_kind != "total" and not cls.calibrates_iteration:

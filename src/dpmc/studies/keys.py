@@ -29,7 +29,7 @@ from dpmc.common.values import MOST, shown
 from dpmc.studies.documents import Document
 
 #: Data sets of dpmc; equal to `dpmc.data.datasets.DATASET_PATTERN` (tested), which is slow to import.
-DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79(-own)?"
+DATA_SETS = r"published|tuning|fresh-[0-9]+|(fashion|digits|mnist)-79"
 OVER_N = r" *[0-9.]+(e-?[0-9]+)? */ *n *"  #: δ as a multiple of 1/n
 
 
@@ -161,63 +161,53 @@ class RunKeys(Keys):
 class ModelSpec(RunKeys):
     """The keys of a model."""
 
-    model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "", changes=CHAINS)
-    data: Data = key("data set; a file's path is relative to the study's folder", "published", changes=CHAINS)
-    columns: Texts = key("columns of that file by name; default: the model's, else all", (), changes=ROWS)
-    n: Count | None = key(
-        "number of rows; default: the catalogue's, or that of the file", None, changes=CHAINS
-    )
+    model: Text = key("catalogue id, or your own as `module:Class`; default: the label", "", CHAINS)
+    data: Data = key("data set; a file's path is relative to the study's folder", "published", CHAINS)
+    columns: Texts = key("columns of that file by name; default: the model's, else all", (), ROWS)
+    n: Count | None = key("number of rows; default: the catalogue's, or that of the file", None, CHAINS)
     start: Literal["perturbed", "true"] = key(
-        "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed", changes=CHAINS
+        "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed", CHAINS
     )
     settings_of: Text = key(
-        "model whose hyperparameters are used if this label has none in the file", "", changes=TRIALS
+        "model whose hyperparameters are used if this label has none in the file", "", TRIALS
     )
     epsilons: Epsilons = key("ε of the cells", changes=NOTHING)
     tuning_epsilon: Epsilon = key(
         "ε of trials on tuning data; not needed with `tuning: {mode: none}` and no `methods` there",
         "",
-        changes=TRIALS,
+        TRIALS,
     )
     iterations: Count | None = key(
-        "iterations of each chain, unless the method has its own number", None, changes=BY_METHOD
+        "iterations of each chain, unless the method has its own number", None, BY_METHOD
     )
-    thin: Count = key("keep every `thin`-th draw, unless the method has its own number", 1, changes=BY_METHOD)
+    thin: Count = key("keep every `thin`-th draw, unless the method has its own number", 1, BY_METHOD)
 
 
 class MethodSpec(RunKeys):
     """The keys of a method."""
 
     from_study: Text = key(
-        "another study that runs this method; its cells are reused and none is run", "", changes=NOTHING
+        "another study that runs this method; its cells are reused and none is run", "", NOTHING
     )
-    algorithm: Text = key("algorithm; default: the label", "", changes=CHAINS)
-    accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight", changes=CHAINS)
+    algorithm: Text = key("algorithm; default: the label", "", CHAINS)
+    accountant: Text = key("an accountant, or a preset: `thesis` or `tight`", "tight", CHAINS)
     settings_of: Text = key(
-        "method whose hyperparameters are used if this label has none; default: the algorithm",
-        "",
-        changes=TRIALS,
+        "method whose hyperparameters are used if this label has none; default: the algorithm", "", TRIALS
     )
-    hyperparameters: Which | None = key(
-        "files of hyperparameters; default: the study's", None, changes=TRIALS
-    )
-    options: dict[str, Any] = key(
-        "override hyperparameters, e.g. `reuse_gradients: true`", {}, changes=CHAINS
-    )
+    hyperparameters: Which | None = key("files of hyperparameters; default: the study's", None, TRIALS)
+    options: dict[str, Any] = key("override hyperparameters, e.g. `reuse_gradients: true`", {}, CHAINS)
     iterations: Count | None = key(
-        "iterations of each chain (needed for ε = inf); default: the model's", None, changes=CHAINS
+        "iterations of each chain (needed for ε = inf); default: the model's", None, CHAINS
     )
-    most_iterations: Count | None = key(
-        "largest number of iterations, even if budget is left", None, changes=CHAINS
-    )
-    thin: Count = key("keep every `thin`-th draw; default: the model's", 1, changes=CHAINS)
+    most_iterations: Count | None = key("largest number of iterations, even if budget is left", None, CHAINS)
+    thin: Count = key("keep every `thin`-th draw; default: the model's", 1, CHAINS)
     most_draws: Count | None = key(
         "of k > `most_draws` draws keep every ⌊k/`most_draws`⌋-th; all iterations are spent",
         None,
-        changes=CHAINS_IF_SET,
+        CHAINS_IF_SET,
     )
-    models: Texts = key("models it runs on; default: all", (), changes=NOTHING)
-    epsilons: Epsilons = key("ε of the cells, e.g. `[inf]`; default: the models'", (), changes=NOTHING)
+    models: Texts = key("models it runs on; default: all", (), NOTHING)
+    epsilons: Epsilons = key("ε of the cells, e.g. `[inf]`; default: the models'", (), NOTHING)
 
 
 class Tuning(RunKeys):
@@ -226,14 +216,14 @@ class Tuning(RunKeys):
     mode: Literal["pinned", "search", "none"] = key(
         "try the pinned setting on tuning data, search a better one, or use the pinned one untried",
         "pinned",
-        changes=TRIALS,
+        TRIALS,
     )
-    seeds: Number = key("runs of each setting", 4, changes=TRIALS)
-    trials: Number = key("settings that a search tries", 100, changes=TRIALS)
+    seeds: Number = key("runs of each setting", 4, TRIALS)
+    trials: Number = key("settings that a search tries", 100, TRIALS)
     methods: Texts = key(
-        "methods that `make tune` searches; default: all, none with `mode: none`", (), changes=NOTHING
+        "methods that `make tune` searches; default: all, none with `mode: none`", (), NOTHING
     )
-    models: Texts = key("models on which `make tune` searches; default: all", (), changes=NOTHING)
+    models: Texts = key("models on which `make tune` searches; default: all", (), NOTHING)
 
 
 class StudyKeys(RunKeys):
@@ -241,18 +231,14 @@ class StudyKeys(RunKeys):
 
     title: Text = key("title in one line", changes=NOTHING)
     epsilon_kind: Literal["total", "per-iteration"] = key(
-        "ε of a whole run, or of an iteration", "total", changes=CHAINS_IF_SET
+        "ε of a whole run, or of an iteration", "total", CHAINS_IF_SET
     )
     delta: Delta = key("δ of a run, or of an iteration if ε is per iteration", changes=CHAINS)
     seeds: Number = key("independent runs per cell, each with the whole budget", changes=NOTHING)
-    chains: Number = key("chains of one run; they share its budget", 1, changes=CHAINS)
-    hyperparameters: Which = key(
-        "`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published", changes=TRIALS
-    )
-    settings_of: Text = key(
-        "study whose hyperparameter files are used; default: this one", "", changes=TRIALS
-    )
-    tuning: Tuning = key("how hyperparameters are tried: keys below", {}, changes=NOTHING)
+    chains: Number = key("chains of one run; they share its budget", 1, CHAINS)
+    hyperparameters: Which = key("`<settings_of>.yaml`, or `<settings_of>.tuned.yaml`", "published", TRIALS)
+    settings_of: Text = key("study whose hyperparameter files are used; default: this one", "", TRIALS)
+    tuning: Tuning = key("how hyperparameters are tried: keys below", {}, NOTHING)
     models: Annotated[dict[Label, ModelSpec], Field(min_length=1)] = key(
         "label → keys below", changes=NOTHING
     )
@@ -260,7 +246,7 @@ class StudyKeys(RunKeys):
         "label → keys below", changes=NOTHING
     )
     figures: tuple[Text, ...] = key(
-        "names of figures and tables; default: all figures of `figures/<study>.yaml`", (), changes=NOTHING
+        "names of figures and tables; default: all figures of `figures/<study>.yaml`", (), NOTHING
     )
 
 

@@ -22,10 +22,7 @@ PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, 
 
 
 def study_files(places: str | list[str]) -> dict[str, Path]:
-    """Return name -> file of the studies in these places (one or several): files, or folders of files.
-
-    Raises DpmcError for a place that does not exist, and for two studies of one name.
-    """
+    """Return name -> file of studies in one or several places: files, or folders of files."""
     files: dict[str, Path] = {}
     asked = places if isinstance(places, list) else [places]
     if not all(isinstance(place, str) for place in asked):
@@ -55,10 +52,7 @@ def _known_studies() -> dict[str, Path]:
 
 
 def find_study(name: str | Path) -> Path:
-    """Return the file of a study: `name` if it ends in .yaml, else that of the known study of this name.
-
-    For an unknown name it is a file in config/studies, which does not exist.
-    """
+    """Return the file of a study, a path or the name of a known study, else config/studies/<name>.yaml."""
     if Path(name).suffix == ".yaml":
         return Path(name)
     return _known_studies().get(str(name), Path("config/studies") / f"{name}.yaml")
@@ -67,9 +61,7 @@ def find_study(name: str | Path) -> Path:
 def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
     """Read and check a study by name or path, see `find_study`; add its folder to `sys.path`.
 
-    `asking`: the chain of studies that reuse its cells, if it is read for them.
-
-    Raises DpmcError naming file, line, key, value and rule.
+    `asking`: studies that reuse its cells, each the next one's. Raises DpmcError naming file, line and rule.
     """
     if not isinstance(name, str | Path):
         raise DpmcError(f"study: {shown(name)} must be the name or the path of one study")
@@ -81,10 +73,7 @@ def load_study(name: str | Path, asking: tuple[str, ...] = ()) -> Study:
 
 
 def study_of(content: dict[str, Any], path: Path = Path("study.yaml")) -> Study:
-    """Return the study that a file `path` with these keys would be, after the same checks; it need not exist.
-
-    Raises DpmcError as `load_study` does, naming no line.
-    """
+    """Return the study that a file `path` with these keys would be, checked alike; it need not exist."""
     return _study(Document(path, content, {}), ())
 
 
@@ -128,13 +117,9 @@ def _with_defaults(keys: StudyKeys, document: Document) -> Study:
             document.require(label, known, "tuning", kind)
     searched = tuning.methods or (() if tuning.mode == "none" else methods)
     return Study(
+        **{key: getattr(keys, key) for key in ("title", "epsilon_kind", "delta", "seeds", "chains")},
         name=path.stem,
         path=path,
-        title=keys.title,
-        epsilon_kind=keys.epsilon_kind,
-        delta=keys.delta,
-        seeds=keys.seeds,
-        chains=keys.chains,
         settings_of=keys.settings_of or path.stem,
         tuning=tuning.model_copy(update={"methods": searched, "models": tuning.models or models}),
         models={label: _model(label, spec, keys, document) for label, spec in keys.models.items()},
@@ -183,10 +168,7 @@ def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -
 
 
 def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> StudyMethod:
-    """Return a method whose cells are another study's.
-
-    Raises DpmcError unless that study runs this method on the same models, data and budgets.
-    """
+    """Return a method of another study; raise DpmcError unless models, data and budgets are the same."""
 
     def refuse(rule: str) -> NoReturn:
         study.document.refuse("methods", label, "from_study", rule=f"{other.name!r} {rule}")

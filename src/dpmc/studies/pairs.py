@@ -25,10 +25,7 @@ def two_accountings(study: Study) -> dict[str, str]:
 
 
 def partners(pairs: Mapping[str, str], labels: Collection[str]) -> dict[str, str]:
-    """Map each of these labels that has a partner among them to it, as the key `pairs` of a figure says.
-
-    `*` stands for any text, the same on both sides.
-    """
+    """Map each label to its partner among them, as the key `pairs` of a figure says; `*`: any text."""
     partner_of = {}
     for pattern, other in pairs.items():
         before, star, after = pattern.partition("*")

@@ -18,7 +18,7 @@ class StudyModel(ModelSpec):
     """A model of a study, its data and its budgets; `data` of a file of rows is its name without suffix."""
 
     label: str = key("", changes=NOTHING)
-    rows_file: Path | None = key("file of the user's rows", None, changes=ROWS)
+    rows_file: Path | None = key("file of the user's rows", None, ROWS)
 
 
 class StudyMethod(MethodSpec):
@@ -96,10 +96,7 @@ class Study:
         return self.tuning.mode != "none" and not without_budget
 
     def model(self, label: str) -> StudyModel:
-        """Return the model of a label; `module:Class` is a model itself, with the ε of the study's first.
-
-        Raises DpmcError for a label that the study does not have.
-        """
+        """Return the model of a label; a `module:Class` is one itself, with the ε of the study's first."""
         if ":" not in label:
             self.document.require(label, self.models, "models")
         if label in self.models:

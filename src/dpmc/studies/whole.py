@@ -1,4 +1,4 @@
-"""Metrics files of the pipeline: read, and refused if they lack rows that each cell of their study must have.
+"""Metrics of a study, looked up by cell; files that lack rows which each of its cells must have are refused.
 
 A file that was cut at the end of a line is a table like any other, from which chains, cells or exact samples
 would silently be missing.
@@ -20,6 +20,7 @@ from dpmc.studies.study import Study
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
 
+FEW_ITERATIONS = 10  # a box of chains shorter than this says how short they are
 BASELINE = ("baseline", "")  # method and ε of exact samples
 
 
@@ -74,3 +75,68 @@ def _lacking(table: DataFrame, study: Study, model: str) -> str:
         if missing := first - metrics.get((*BASELINE, str(number)), set()):
             return f"{model}, exact sample {number}: {min(missing)}"
     return ""
+
+
+def own_rows(metrics: DataFrame, study: Study) -> DataFrame:
+    """Return a study's rows of a typed table: what it runs, and what it takes from others."""
+    elsewhere = {label: spec.from_study for label, spec in study.methods.items() if spec.from_study}
+    ran = metrics["method"].map(lambda method: elsewhere.get(method, study.name))
+    return metrics[metrics["study"] == ran]
+
+
+class Results:
+    """A study's rows of a typed table, looked up by cell: what it runs, and what it takes from others."""
+
+    def __init__(self, metrics: DataFrame, study: Study) -> None:
+        # (model, method, epsilon, metric) -> seed -> value
+        self.numbers: dict[tuple[str, str, str, str], dict[str, float]] = {}
+        self.statuses: dict[tuple[str, str, str], list[str]] = {}
+        self.variants: dict[str, str] = {}  # method -> how it departs from its name
+        rows = own_rows(metrics, study)[["model", "method", "epsilon", "metric", "seed", "value", "text"]]
+        for model, method, epsilon, metric, seed, value, text in rows.itertuples(index=False):
+            if metric == "status":
+                self.statuses.setdefault((model, method, epsilon), []).append(text)
+            elif metric == "variant":
+                self.variants[method] = text
+            else:
+                self.numbers.setdefault((model, method, epsilon, metric), {})[seed] = value
+
+    def values(self, model: str, method: str, epsilon: str, metric: str) -> list[float]:
+        """The metric's value for each seed that has one."""
+        return list(self.by_seed(model, method, epsilon, metric).values())
+
+    def by_seed(self, model: str, method: str, epsilon: str, metric: str) -> dict[str, float]:
+        """The metric's values, by seed."""
+        return self.numbers.get((model, method, epsilon, metric), {})
+
+    def baselines(self, model: str, metric: str) -> list[float]:
+        """The metric's value for exact samples."""
+        return self.values(model, "baseline", "", metric)
+
+    def iterations(self, model: str, method: str, epsilon: str) -> int | None:
+        """Iterations of the cell's shortest chain."""
+        lengths = self.values(model, method, epsilon, "iterations")
+        return int(min(lengths)) if lengths else None
+
+    def remark(self, model: str, method: str, epsilon: str, metric: str) -> str:
+        """Say why a cell has no values, or how many iterations if few, and how many chains have a value."""
+        known = len(self.values(model, method, epsilon, metric))
+        if not known:
+            return "no box: " + self._why_missing(model, method, epsilon, metric)
+        lengths = self.values(model, method, epsilon, "iterations")
+        parts = [f"k = {min(lengths):.0f}"] if lengths and min(lengths) < FEW_ITERATIONS else []
+        return ", ".join([*parts, f"{known} of {len(lengths)}"] if known < len(lengths) else parts)
+
+    def _why_missing(self, model: str, method: str, epsilon: str, metric: str) -> str:
+        """Why there is no value, in at most 30 letters."""
+        length = self.iterations(model, method, epsilon)
+        if length is None:
+            return "no results"
+        if length < FEW_ITERATIONS:
+            return f"{length} iteration{'' if length == 1 else 's'}"
+        for status in self.statuses.get((model, method, epsilon), []):
+            for reason in status.split("; "):
+                names, _, text = reason.partition(": ")
+                if metric in names.split(", "):
+                    return text if len(text) <= 30 else text[:29].rstrip() + "…"
+        return "not computed"

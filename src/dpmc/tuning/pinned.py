@@ -18,10 +18,8 @@ def pinned(
 ) -> dict[str, Any]:
     """Return the pinned setting of a cell, with its results on tuning data at the model's tuning ε.
 
-    Without a `problem` it is not tried, for lack of a budget or by the study's choice. The verdict on
-    clipping is recorded but not enforced: some published settings fail it.
-
-    Raises DpmcError for missing or wrong hyperparameters.
+    Without a `problem` it is not tried. The verdict on clipping is recorded but not enforced: some published
+    settings fail it. Raises DpmcError for missing or wrong hyperparameters.
     """
     given = studies.pinned_hyperparameters(study, model, method)
     about: dict[str, Any] = {"study": study.name, "model": model, "method": method}

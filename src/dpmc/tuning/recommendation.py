@@ -98,13 +98,6 @@ class Recommendation(NamedTuple):
         return "\n".join([f"recommended: {self.method}", *map(str, self.predictions), *self.notes])
 
 
-def candidates() -> list[str]:
-    """Return the methods that are compared, first those whose noise follows from the budget."""
-    # By a class's own attributes, so that a variant is not compared because its base is.
-    known = {name: cls for name in ALGORITHMS if vars(cls := algorithm_class(name)).get("is_recommended")}
-    return sorted(known, key=lambda name: not known[name].calibrates_run)
-
-
 def recommend(
     problems: list[Problem], epsilon: str, delta: float, rows_per_person: int = 1
 ) -> Recommendation:
@@ -112,7 +105,10 @@ def recommend(
     for problem in problems:
         check_starts(problem.model, problem.starts[:1])
         problem.exact = replace(problem.exact, reference=reference_draws(problem, scales(problem)))
-    found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in candidates())
+    # By a class's own attributes, so that a variant is not compared because its base is.
+    known = {name: cls for name in ALGORITHMS if vars(cls := algorithm_class(name)).get("is_recommended")}
+    methods = sorted(known, key=lambda name: not known[name].calibrates_run)  # first those of the noise by ε
+    found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in methods)
     worth = [prediction for prediction in found if prediction.is_worth_it]
     best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
     return Recommendation(best, found, notes(problems))
@@ -166,10 +162,7 @@ def predict(
 
 
 def clipped_share(chain: Chains, problem: Problem, bound: float | None) -> float:
-    """Return the share of a twin's rows that are clipped: in a chain, or summaries at a bound if given.
-
-    Of ratios and gradients the larger share counts.
-    """
+    """Return the share of rows clipped: in a chain (ratios or gradients, the larger), or at a bound."""
     if bound is not None:
         return float((norms(problem) > bound).mean())
     found = fractions(chain, int(chain.attrs["iterations"]))

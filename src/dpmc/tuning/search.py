@@ -6,11 +6,9 @@ setting on a log scale; a list of lengths has one factor. Every finished trial i
 the only state of a search: an interrupted search proposes the same settings again and reads their values from
 it.
 
-Settings are run with the same seeds, hence the same random streams, so that their differences are less
-random than their values. The best few and the pinned setting are run again with new seeds, and only those
-seeds decide. Their chains also show whether the chosen setting moves the estimates: a few clipped rows, all
-on one side of the posterior, may move a mean by many standard errors. This is reported, and does not change
-the choice.
+Settings are run with the same seeds, so that their differences are less random than their values. The best
+few and the pinned setting are run again with new seeds, which alone decide. Whether the chosen setting moves
+the estimates, as a few clipped rows on one side of the posterior do, is reported and changes no choice.
 """
 
 import hashlib
@@ -38,8 +36,7 @@ from dpmc.common.streams import stream
 from dpmc.data import datasets
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
-from dpmc.metrics.statistics import median_error
-from dpmc.metrics.table import CLIP_LIMIT, Row
+from dpmc.metrics.table import CLIP_LIMIT, Row, median_error
 from dpmc.models.fingerprint import digest
 from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import Cell
@@ -83,12 +80,9 @@ OBJECTIVE = operator.attrgetter("objective")  #: of a trial: the best has the le
 
 
 def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ...]:
-    """Return the hyperparameters that a search may choose for a study's cell.
+    """Return the hyperparameters that neither the options of a study's method nor an ε per iteration fix.
 
-    Hyperparameters fixed by the method's options or by an ε per iteration are not free. Empty if there are no
-    free hyperparameters, no budget or no exact posterior.
-
-    Raises DpmcError if the study has no setting for the cell.
+    Empty without a budget or an exact posterior. Raises DpmcError if the study has no setting for the cell.
     """
     epsilon, how = study.model(model).tuning_epsilon, study.method(method)
     names = [name for name in searched(algorithm_class(how.algorithm)) if name not in how.options]
@@ -102,10 +96,7 @@ def free_hyperparameters(study: Study, model: str, method: str) -> tuple[str, ..
 
 
 def searched_pairs(study: Study) -> list[tuple[str, str]]:
-    """Return the (model, method) that a study searches: those it tunes that have free hyperparameters.
-
-    Raises DpmcError if the study has no setting for one of them.
-    """
+    """Return the (model, method) that a study searches: those it tunes that have free hyperparameters."""
     return [
         (model, method)
         for model, method in study.pairs()
@@ -138,11 +129,6 @@ class Task:
         self.problem, self.epsilon = cell.problem, cell.epsilon
         gradients = cell.algorithm.needs(self.problem.dimension).gradients
         self.longest = max((LONGEST_BY_GRADIENTS if gradients else LONGEST) * cost(cell), CHAIN_ROWS)
-
-    @property
-    def name(self) -> str:
-        """Return the name of the search in messages."""
-        return f"search {self.model} {self.method}"
 
     def setting(self, logs: Sequence[float]) -> dict[str, Any]:
         """Return the free hyperparameters at these ln(factor), rounded."""
@@ -223,10 +209,8 @@ class Task:
 def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Task:
     """Return the task of a study's cell, which starts from its pinned setting.
 
-    `problem`: tuning data with exact draws. A user's model named as `module:Class` in place of a label, and
-    without a pinned setting, starts from a first one, all of which is free, and may lack exact draws.
-
-    Raises DpmcError if there is nothing to search, for data used in evaluation, and for missing settings.
+    A user's `module:Class` without a pinned setting starts from a first one, all of which is free, and may
+    lack exact draws. Raises DpmcError for data used in evaluation, and for missing settings.
     """
     how, epsilon, evaluated = study.method(method), study.model(model).tuning_epsilon, study.model(model).data
     tuning = datasets.tuning_set(evaluated)
@@ -337,10 +321,7 @@ def hopeless(trial: Trial, best: Trial | None) -> bool:
 
 
 def _scaled(value: Any, factor: float, is_whole: bool) -> Any:
-    """Return a hyperparameter times a factor; whole numbers stay whole, lists keep their proportions.
-
-    The result is rounded, except for factor 1, so that the pinned setting is tried exactly.
-    """
+    """Return a value times a factor, rounded unless that is 1; whole stays whole, lists keep proportions."""
     if factor == 1.0:
         return value
     if isinstance(value, list):
@@ -366,13 +347,10 @@ def search(
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
     check_starts(task.problem.model, task.problem.starts[: total * task.cell(task.start).chains])
     with open_table(table, task.key(seeds)) as known:
-        if known.set_aside:
-            LOGGER.info("dpmc: %s: trials of another search, now %s", table, known.set_aside)
         if progress is not None:
             left = trials - len(known.stage("search"))
-            LOGGER.info(
-                "%s: about %s for %d trials, and finals", task.name, duration(task, left, seeds), left
-            )
+            about = f"about {duration(task, left, seeds)} for {left} trials, and finals"
+            LOGGER.info("search %s %s: %s", task.model, task.method, about)
         _propose_and_try(task, known, trials, seeds, progress)
         finals = _finals(task, known, trials, range(seeds, total), progress)
         return _result(task, known, finals, trials, seeds)
@@ -507,7 +485,7 @@ def _summary(task: Task, trial: Trial, seed: int) -> dict[str, Any]:
             values["noise_sd"] = float(np.median(late[late > 0.0]))
         try:
             worst = convergence(second_half(run.draws, run.draws.shape[1]))
-            values |= {"ess": round(worst.ess_bulk_min, 1), "rhat": round(worst.rhat_max, 3)}
+            values |= {"ess": round(worst["ess_bulk_min"], 1), "rhat": round(worst["rhat_max"], 3)}
         except ValueError:  # chains that never moved
             values["ess"] = 0.0
     if trial.feasible:
@@ -531,8 +509,3 @@ def warnings(result: dict[str, Any]) -> list[str]:
             "or take more rows, a larger budget or more trials"
         )
     return texts
-
-
-def sources_of_search() -> str:
-    """Return a hash of the sources that determine a search: how trials are proposed, valued and chosen."""
-    return sources.sources_version("dpmc.tuning.search", without=VERSIONED_MODULES)

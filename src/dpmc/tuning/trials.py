@@ -5,15 +5,13 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import lock, replacing, sibling, unwritten
-
-KEY_PREFIX = "# trials of "
+from dpmc.common.files import alone, replacing, sibling, unwritten
 
 
 @dataclass(frozen=True)
@@ -41,43 +39,30 @@ class Trial:
         return self.verdict == "ok"
 
 
-COLUMN_LINE = ",".join(column.name for column in fields(Trial)) + "\n"
+COLUMNS = ("search", *(column.name for column in fields(Trial)))  #: `search`: the key of a trial's search
+COLUMN_LINE = ",".join(COLUMNS) + "\n"
 TEXT_COLUMNS = ("stage", "verdict")  #: columns; all others hold JSON, which keeps every digit of a number
 
 
 class Trials:
     """The trials of one search: written one by one, read back after a kill.
 
-    The first line has a hash of everything that determines the trials (`key`). Trials of another search are
-    moved to <name>.<key>.old, with the key of that search, and moved back when it is run again. An incomplete
-    last line, left by a kill, is dropped. Use within `open_table`.
+    `key`: a hash of everything that determines the trials. Those of other searches stay in the file and are
+    not read. An incomplete last line, left by a kill, is dropped. Use within `open_table`.
     """
 
     def __init__(self, path: Path, key: str) -> None:
-        self.path = path
-        self.set_aside: Path | None = None  #: file to which trials of another search were moved
-        head = f"{KEY_PREFIX}{key}\n{COLUMN_LINE}"
+        self.path, self.key = path, key
         text = path.read_text(errors="replace") if path.is_file() else ""
-        if path.exists() and not path.is_file():
-            raise DpmcError(f"{path}: is not a regular file; name another one")
-        if not text.startswith(head):
-            if not KEY_PREFIX.startswith(text[: len(KEY_PREFIX)]):
-                raise DpmcError(f"{path}: is no table of trials, and would be overwritten; name another file")
-            # A table without trials need not be kept.
-            if text.count("\n") > 2:
-                self.set_aside = path.replace(self._aside(text.partition("\n")[0].removeprefix(KEY_PREFIX)))
-            if self._aside(key).exists():
-                self._aside(key).replace(path)
-            else:
-                with replacing(path) as temporary:
-                    temporary.write_text(head)
+        if not text.startswith(COLUMN_LINE):
+            if not COLUMN_LINE.startswith(text):
+                rule = "is no table of trials of this version, and would be overwritten; name another file"
+                raise DpmcError(f"{path}: {rule}")
+            with replacing(path) as temporary:
+                temporary.write_text(COLUMN_LINE)
         # Truncating, unlike rewriting, cannot lose complete lines.
         os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-        self.trials = read_trials(path)
-
-    def _aside(self, key: str) -> Path:
-        """Return the file to which trials of the search with this key are moved."""
-        return sibling(self.path, f".{key if key.isalnum() else 'other'}.old")
+        self.trials = read_trials(path, key)
 
     def stage(self, stage: str) -> list[Trial]:
         """Return the trials of a stage."""
@@ -88,11 +73,9 @@ class Trials:
         return next((trial for trial in self.stage(stage) if trial.setting == setting), None)
 
     def add(self, trial: Trial) -> None:
-        """Append a trial to the file.
-
-        Raises DpmcError if that fails; an incomplete line is dropped when the search goes on.
-        """
-        row = [value if name in TEXT_COLUMNS else json.dumps(value) for name, value in asdict(trial).items()]
+        """Append a trial to the file; raise DpmcError if that fails."""
+        values = asdict(trial).items()
+        row = [self.key, *(value if name in TEXT_COLUMNS else json.dumps(value) for name, value in values)]
         try:
             with open(self.path, "a", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow(row)
@@ -103,28 +86,19 @@ class Trials:
 
 @contextmanager
 def open_table(path: Path, key: str) -> Iterator[Trials]:
-    """Open the table of a search; another process that opens it waits, if the file system has locks.
-
-    Raises DpmcError if the file is not such a table or is damaged.
-    """
-    # The lock has a file of its own, since the table may be moved.
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        opened = open(sibling(path, ".lock", "."), "w")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise unwritten(path, error) from error
-    with opened as file:
-        with suppress(OSError):
-            lock(file, f"{path}: waiting for another process at work on this search")
+    """Open the table of a search, alone where the file system has locks; raise DpmcError if it is none."""
+    # The lock has a file of its own, since the table may be replaced.
+    waiting = f"{path}: waiting for another process at work on this search"
+    with alone(sibling(path, ".lock", "."), waiting, required=False):
         yield Trials(path, key)
 
 
-def read_trials(path: Path) -> list[Trial]:
-    """Read the trials of a table on disk; raise DpmcError for a row that cannot be read."""
-    lines = [line for line in path.read_text(errors="replace").splitlines() if not line.startswith("#")]
+def read_trials(path: Path, key: str = "") -> list[Trial]:
+    """Read the trials of a search, without a key of all; raise DpmcError for a damaged row."""
     trials = []
-    # From 3: the key and the names of the columns are lines 1 and 2.
-    for number, row in enumerate(csv.DictReader(lines), 3):
+    for number, row in enumerate(csv.DictReader(path.read_text(errors="replace").splitlines()), 2):
+        if row.pop("search") != key and key:
+            continue
         try:
             values: dict[str, Any] = {k: v if k in TEXT_COLUMNS else json.loads(v) for k, v in row.items()}
             trials.append(Trial(**values))

@@ -97,14 +97,11 @@ class GaussianDp(_OfAllRows):
 
 @dataclass(frozen=True)
 class ZeroConcentrated(_OfAllRows):
-    """zCDP: each query costs rho = 1/(2 s^2), costs add, and rho gives epsilon.
-
-    rho-zCDP implies (epsilon, delta) for delta = exp(-(epsilon - rho)^2 / (4 rho)) if epsilon > rho
-    (Bun and Steinke 2016, Proposition 1.3). A filter: Whitehouse, Ramdas, Rogers and Wu 2023.
-    """
+    """zCDP (Bun and Steinke 2016, Proposition 1.3): rho is mu."""
 
     name = "zcdp"
     version = "1"
+    # A filter: Whitehouse, Ramdas, Rogers and Wu 2023.
 
     @staticmethod
     def log_delta(mu: float, epsilon: float) -> float:

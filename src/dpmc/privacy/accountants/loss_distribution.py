@@ -113,12 +113,7 @@ class ReplacePld(LossDistributionAccountant):
 
 @dataclass(frozen=True)
 class WithoutReplacementPld(LossDistributionAccountant):
-    """Subsampled Gaussian queries by the smallest symmetric profile that bounds a single query.
-
-    Let s be the noise multiplier on the batch, q = b/n, and g the curve of N(1/s, 1) against N(0, 1). For
-    any data and history a query has delta(epsilon) <= q g(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, and
-    the mirrored bound for epsilon < 0. Both bounds are attained.
-    """
+    """Subsampled Gaussian releases by `Amplified`, the smallest symmetric profile that bounds one of them."""
 
     name = "wor-pld"
     version = "3"
@@ -128,11 +123,7 @@ class WithoutReplacementPld(LossDistributionAccountant):
 
 @dataclass(frozen=True)
 class BarkerPld(LossDistributionAccountant):
-    """Barker tests by the symmetric profile of their worst batch, in place of Theorem 3.3's Rényi bound.
-
-    A test gives a normal variable whose mean and variance both depend on the batch. The largest curve of
-    such a pair has a closed form. Sampling amplifies it as it amplifies a Gaussian query.
-    """
+    """Barker tests by the profile of their worst batch (`BarkerTest`), in place of Theorem 3.3's bound."""
 
     name = "barker-pld"
     version = "3"

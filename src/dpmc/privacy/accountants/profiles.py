@@ -115,8 +115,8 @@ class BarkerTest:
 class Amplified:
     """Symmetric profile of a query on a batch of q n of n rows, drawn without replacement.
 
-    delta(epsilon) = q base(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, mirrored below 0. With
-    q = 1 it is the base itself.
+    delta(epsilon) = q base(ln(1 + (e^epsilon - 1)/q)) for epsilon >= 0, mirrored below 0: attained by some
+    data, at each sign of epsilon. With q = 1 it is the base itself.
     """
 
     base: Pair

@@ -204,13 +204,10 @@ def most_increase(
 
 
 def late_bounds(table: ClaimTable, cells: Cells, limit: float) -> float:
-    """Return the share of bounds without convergence in the lower half, minus that in the upper half.
-
-    Chains that never moved have no R-hat and count as not converged.
-    """
+    """Return the share of bounds without convergence in the lower half, less that in the upper half."""
     ran = ~np.isnan(table.column("median", cells, "iterations"))
     rhat = table.column("median", cells, "rhat_max")[ran]
-    late, half = ~(rhat < limit), len(rhat) // 2
+    late, half = ~(rhat < limit), len(rhat) // 2  # late without an R-hat, too: chains that never moved
     known = half > 0 and not np.isnan(rhat).all()
     return fraction_of(late[:half]) - fraction_of(late[-half:]) if known else np.nan
 

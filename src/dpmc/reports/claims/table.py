@@ -15,10 +15,10 @@ import numpy as np
 
 from dpmc.base import Array
 from dpmc.common.streams import canonical_epsilon
-from dpmc.metrics.statistics import error_of_median
-from dpmc.metrics.table import RATIO_CLIPPED, own_rows
+from dpmc.metrics.table import RATIO_CLIPPED, error_of_median
 from dpmc.studies import Study
 from dpmc.studies.pairs import clip_bounds, clipping_models
+from dpmc.studies.whole import own_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -94,10 +94,7 @@ class ClaimTable:
 
     @classmethod
     def published(cls, study: Study, folder: Path) -> ClaimTable:
-        """Return the table of published numbers, of the thesis: box plots, and some single runs.
-
-        The published clipping experiment is that of the code.
-        """
+        """Return the table of the thesis's numbers: box plots and some runs, of clipping as it was coded."""
         import pandas as pd
 
         files = [pd.read_csv(folder / f"{metric}.csv", dtype={"epsilon": str}) for metric in PUBLISHED_FILES]
@@ -127,10 +124,7 @@ class ClaimTable:
         return cls(study, pd.concat(runs), boxes.assign(runs=PUBLISHED_RUNS))
 
     def column(self, name: str, cells: Cells, metric: str = "") -> Array:
-        """Return `median`, `spread` or `error` of each of the cells; for a metric of a whole cell, its value.
-
-        `metric`: another metric than that of the cells.
-        """
+        """Return `median`, `spread` or `error` of each cell, by its own metric or `metric`."""
         known = (self._numbers.get(cell, {}) for cell in self._cells(cells, metric))
         return np.array([numbers.get(name, np.nan) for numbers in known])
 
@@ -150,10 +144,7 @@ class ClaimTable:
         return (parts | {"lower half": grid[:half], "upper half": grid[-half:]})[at]
 
     def experiments(self, model: str = "") -> Iterator[tuple[str, Cells]]:
-        """Yield each part of the clipping experiment, an algorithm without privacy on a model (of this id).
-
-        A part is its name and its cells, whose clip bounds ascend.
-        """
+        """Yield name and cells, by clip bound, of algorithms without privacy, on each model or `model`."""
         for label in clipping_models(self.study):
             if model in ("", self.study.models[label].model):
                 for algorithm, methods in clip_bounds(self.study, label).items():

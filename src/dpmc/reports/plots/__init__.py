@@ -2,21 +2,23 @@
 
 A kind is a module here that says whether it needs a metric, `NEEDS_METRIC = True`, and has
 `draw(given) -> matplotlib.figure.Figure`. A figure with `draw: "module:function"` is drawn by that function.
-The module may say more, by functions with the names of the fields of `Drawing`; `<function>_reads` is that of
-one of several functions. This module itself does not import Matplotlib.
+The module may say more, by functions with the names in `DEFAULTS`; `<function>_reads` is that of one of
+several functions. This module itself does not import Matplotlib.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import check_endings
 from dpmc.common.shipped import shipped
 from dpmc.reports.plots import stamp
+from dpmc.reports.plots.selection import selected
 from dpmc.studies import whole
 from dpmc.studies.figures import FigureKeys, declared_figure
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from dpmc.studies import Study
 
-FORMATS = ("pdf", "png", "svg")
+FORMATS = (".pdf", ".png", ".svg")
 PUBLISHED_RESULTS = shipped("data", "published")  #: CSV files
 ModelsAndFiles = tuple[list[str], list[Path]]  #: labels of models whose metrics are read, other files
 
@@ -44,8 +46,7 @@ class ToDraw:
 
 def reads_models(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
     """Return the models that a figure names, else all, and no files."""
-    wanted = how.models or tuple(study.models)
-    return [label for label, spec in study.models.items() if label in wanted or spec.model in wanted], []
+    return selected(study, how.models, study.models), []
 
 
 def reads_nothing(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
@@ -53,21 +54,19 @@ def reads_nothing(study: Study, how: FigureKeys, results: Path) -> ModelsAndFile
     return [], []
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """What draws a figure, and what is known of it; each function gets the study and what is declared."""
-
-    draw: Callable[[ToDraw], Figure]
-    #: (study, declared, results) -> labels of the models whose metrics it reads, and chain files and tables.
-    reads: Callable[[Study, FigureKeys, Path], ModelsAndFiles] = reads_models
-    #: Whether the study, as far as its data are available, has anything to show.
-    applies: Callable[[Study, FigureKeys], bool] = lambda study, how: True
-    #: Sentences after the figure's own caption.
-    caption: Callable[[Study, FigureKeys], list[str]] = lambda study, how: []
+#: What is known of a figure unless its module says otherwise; functions of the study and what is declared.
+DEFAULTS: dict[str, Callable[..., Any]] = {
+    # (study, declared, results) -> labels of the models whose metrics it reads, and chain files and tables
+    "reads": reads_models,
+    # whether the study, as far as its data are available, has anything to show
+    "applies": lambda study, how: True,
+    # sentences after the figure's own caption
+    "caption": lambda study, how: [],
+}
 
 
-def drawing(declared: FigureKeys) -> Drawing:
-    """Return what draws a figure, of a module that may lie beside the study; raise DpmcError for none."""
+def said(declared: FigureKeys, what: str = "") -> Any:
+    """Return what draws a figure, or what its module, also one beside the study, says: of `DEFAULTS`."""
     place, _, function = (declared.draw or f"dpmc.reports.plots.{declared.kind}:draw").partition(":")
     try:
         module = importlib.import_module(place)
@@ -75,37 +74,32 @@ def drawing(declared: FigureKeys) -> Drawing:
         raise DpmcError(f"figure: {declared.draw}: {error}") from None
     if not hasattr(module, function):
         raise DpmcError(f"figure: {declared.draw}: {place} has no function {function}")
-    said: dict[str, Any] = {
-        field.name: getattr(module, f"{function}_{field.name}", getattr(module, field.name, field.default))
-        for field in fields(Drawing)[1:]
-    }
-    return Drawing(getattr(module, function), **said)
+    if not what:
+        return getattr(module, function)
+    return getattr(module, f"{function}_{what}", getattr(module, what, DEFAULTS[what]))
 
 
 def applies(name: str, study: Study) -> bool:
-    """Return whether a study, whose models with missing data are left out, can have a figure.
-
-    Raises DpmcError for an unknown figure.
-    """
+    """Return whether a study, without the models whose data are missing, can have a figure."""
     declared = declared_figure(study.path, name)
-    return bool(drawing(declared).applies(study, declared))
+    return bool(said(declared, "applies")(study, declared))
 
 
 def caption(name: str, study: Study, long: bool = False) -> str:
     """Return the caption of a figure, with what holds for all of its kind; `long`: and the text beside it."""
     declared = declared_figure(study.path, name)
-    short = " ".join([declared.caption.strip(), *drawing(declared).caption(study, declared)])
+    short = " ".join([declared.caption.strip(), *said(declared, "caption")(study, declared)])
     return "\n\n".join([short, declared.text.strip()]) if long and declared.text else short
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> ModelsAndFiles:
-    """Return the labels of the models whose metrics a figure reads, and the other files that it reads.
+    """Return the labels of the models whose metrics a figure reads, and chain files and tables that it reads.
 
-    These are chain files and tables; there are none for most figures. `results` is the folder of all studies'
-    results. Raises DpmcError for an unknown figure, or a study that cannot have it.
+    Raises DpmcError for an unknown figure, or a study that cannot have it.
     """
     declared = declared_figure(study.path, name)
-    return drawing(declared).reads(study, declared, results)
+    read: ModelsAndFiles = said(declared, "reads")(study, declared, results)
+    return read
 
 
 def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
@@ -119,14 +113,6 @@ def figure_files(name: str, study: Study, metrics: Sequence[Path], results: Path
     return [*metrics, *PUBLISHED_RESULTS.glob("*.csv"), *reads(name, study, results)[1]]
 
 
-def check_figure_names(outputs: Sequence[Path]) -> None:
-    """Raise DpmcError for a file name that does not end as a figure's."""
-    for path in outputs:
-        if path.suffix[1:].lower() not in FORMATS:
-            endings = ", ".join(f".{ending}" for ending in FORMATS)
-            raise DpmcError(f"{path}: a figure's file name must end in one of {endings}")
-
-
 def plot(
     name: str,
     study: Study,
@@ -136,12 +122,10 @@ def plot(
 ) -> None:
     """Draw one figure of a study from metrics files into every file of `outputs`.
 
-    The same metrics, and chains in the folder `results` for a figure that shows them, give the same bytes;
-    not so for a figure of measured times.
-    Raises DpmcError for an unknown figure, a metrics file that cannot be read as one, a chain file that is
-    missing, or an output whose suffix is none of .pdf, .png, .svg; nothing is written then.
+    Equal files give equal bytes, but for a figure of measured times. Raises DpmcError, and writes nothing,
+    for an unknown figure, a file that is missing or wrong, or an output whose suffix is none of `FORMATS`.
     """
-    check_figure_names(outputs)
+    check_endings(outputs, FORMATS, f"the figure {name}")
     from dpmc.reports.plots import style
 
     declared = declared_figure(study.path, name)
@@ -157,4 +141,4 @@ def draw(given: ToDraw) -> Figure:
     from dpmc.reports.plots import style
 
     with style.context():
-        return drawing(given.declared).draw(given)
+        return said(given.declared)(given)

@@ -70,10 +70,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def iterations(study: Study, model: str, method: str, accountant: str) -> list[int]:
-    """Return the iterations that an accountant allows at each of `EPSILONS`.
-
-    `AS_PUBLISHED` is no accountant: Theorem 3.5 as the published curve has it.
-    """
+    """Return the iterations that an accountant, or the curve `AS_PUBLISHED`, allows at each of `EPSILONS`."""
     definition = models.definition(study.models[model].model)
     given = pinned_hyperparameters(study, model, method)
     algorithm = build_algorithm(study, method, given, len(definition.true_theta))

@@ -4,18 +4,17 @@ A box for each algorithm and clip bound, a panel for each metric; the first metr
 against the fraction of its log ratios that was clipped. Chains of the thesis's Figure 6.2 beside ours.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import RATIO_CLIPPED, Results, read_table
+from dpmc.metrics.table import RATIO_CLIPPED, read_table
 from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, marks, style
 from dpmc.reports.plots.captions import of_boxes
 from dpmc.reports.plots.published import quartiles
@@ -24,9 +23,7 @@ from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.pairs import clip_bounds, clipped_at_will, clipping_models
-
-if TYPE_CHECKING:  # pandas takes half a second
-    from pandas import DataFrame
+from dpmc.studies.whole import Results
 
 NEEDS_METRIC = True
 AS_CODED = "as_coded"  # the distance of the published chains
@@ -38,10 +35,7 @@ caption = of_boxes
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return the models whose metrics the figure reads, and no files.
-
-    Raises DpmcError if the study has none.
-    """
+    """Return the models whose metrics the figure reads, and no files; raise DpmcError if there are none."""
     labels = selected(study, how.models, clipping_models(study))
     if not labels:
         raise DpmcError(f"study {study.name}: it has no clipping experiment (methods with a clip, ε = inf)")
@@ -52,7 +46,7 @@ def draw(given: ToDraw) -> Figure:
     """Return the figure: metrics against the clip bound and the fraction clipped, model by model."""
     how, study = given.declared, given.study
     models, _ = reads(study, how, given.results)
-    results = Results.of_study(given.metrics, study)
+    results = Results(given.metrics, study)
     main, *others = how.metric
     shown = [(main, False), (main, True), *((metric, False) for metric in others)]
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
@@ -99,14 +93,12 @@ def draw(given: ToDraw) -> Figure:
     return figure
 
 
-def _chains(given: ToDraw, results: Results, model: str) -> tuple[DataFrame, list[float]]:
+def _chains(given: ToDraw, results: Results, model: str) -> tuple[pd.DataFrame, list[float]]:
     """Return the chains of a model, and the MMD of published exact samples.
 
     A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
     what the study runs otherwise.
     """
-    import pandas as pd
-
     how, study, spec = given.declared, given.study, given.study.models[model]
     tables, distances = [], set()
     for algorithm, methods in clip_bounds(study, model).items():
@@ -131,7 +123,7 @@ def _chains(given: ToDraw, results: Results, model: str) -> tuple[DataFrame, lis
     return pd.concat([*tables, known.assign(published=True)]), exact["value"].tolist()
 
 
-def _draw_boxes(axes: Axes, chains: DataFrame, metric: str) -> None:
+def _draw_boxes(axes: Axes, chains: pd.DataFrame, metric: str) -> None:
     """Draw boxes of a metric over the chains at each clip bound, published ones beside them."""
     rows = chains.dropna(subset=metric)
     bounds = sorted(set(chains["bound"]))

@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dpmc.metrics.table import FEW_ITERATIONS, Results
 from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.published import published_boxes, quartiles
 from dpmc.reports.plots.selection import OnModel, pairs_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
+from dpmc.studies.whole import FEW_ITERATIONS, Results
 
 NEEDS_METRIC = True
 LETTER = 4.4  # points that a letter of a note takes
@@ -41,7 +41,7 @@ def caption(study: Study, how: FigureKeys) -> list[str]:
 def draw(given: ToDraw) -> Figure:
     """Return the figure: one panel for each model and metric, and one legend above."""
     how, study = given.declared, given.study
-    pairs, results = pairs_of(study, how), Results.of_study(given.metrics, study)
+    pairs, results = pairs_of(study, how), Results(given.metrics, study)
     looks = style.of_pairs(study, pairs, how.titles)
     partners: dict[str, dict[str, OnModel]] = {}  # model -> method -> what stands beside it
     for (model, method), other in pairs.items():
@@ -82,10 +82,7 @@ def _draw_panel(
     partners: Mapping[str, OnModel],
     looks: Mapping[str, MethodStyle],
 ) -> layout.Entries:
-    """Draw the panel of a model and a metric; return the legend's entries for what is not a method.
-
-    `partners`: method -> what stands beside it.
-    """
+    """Draw a model's metric, `partners` beside its methods; return what else the legend must explain."""
     how, (model, metric), entries = given.declared, shown, layout.Entries()
     spec = given.study.models[model]
     layout.set_groups(axes, ["∞" if epsilon == "inf" else epsilon for epsilon in spec.epsilons])

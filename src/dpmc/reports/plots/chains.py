@@ -16,13 +16,13 @@ from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
 from dpmc.data.problem import Problem, read_problem
 from dpmc.metrics.cell import second_half_of
 from dpmc.metrics.mmd import equally_spaced
-from dpmc.metrics.table import Results
 from dpmc.reports.plots import ToDraw, layout, marks, style
 from dpmc.reports.plots.maps import Surface
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
 from dpmc.studies import Study, problem_of
 from dpmc.studies.figures import Axis, FigureKeys
+from dpmc.studies.whole import Results
 
 PAPER_EPSILON = "0.05"  # the paper's main value
 PAPER_ITERATIONS = 10_000  # the paper's
@@ -49,10 +49,7 @@ def chain_paths(results: Path, study: Study, cell: CellKey) -> list[Path]:
 
 
 def kept_draws(path: Path) -> Array:
-    """Return the second halves of a run's chains, pooled: (draws, d).
-
-    Raises DpmcError for a file that is missing or not a chain file.
-    """
+    """Return the second halves of a run's chains, pooled: (draws, d)."""
     kept = second_half_of(read_chain(path))
     return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
 
@@ -74,10 +71,7 @@ def density_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[st
 
 
 def density(given: ToDraw) -> Figure:
-    """Return the figure: densities of chains on the mixture beside the exact one, a panel a method.
-
-    Figure 2 of the DP-Fast MH paper.
-    """
+    """Return the figure: densities of chains on the mixture and the exact one (DP-Fast MH, Figure 2)."""
     study, how = given.study, given.declared
     _, (data, *paths) = density_reads(study, how, given.results)
     problem = datasets.with_exact(read_problem(data))
@@ -117,10 +111,7 @@ def smoothed(counts: Array) -> Array:
 
 
 def direction_cells(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:
-    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those of the slim bars.
-
-    Raises DpmcError where the study has none of the pairs.
-    """
+    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those beside them."""
     largest = {model: max(spec.epsilons, key=float) for model, spec in study.models.items()}
     return {
         (*shown, largest[shown[0]]): (*other, largest[shown[0]])
@@ -197,7 +188,7 @@ def single_runs(given: ToDraw) -> Figure:
     Of one model the best, median and worst run of each method (Figure 2 of the DP-HMC paper), a method a
     column; of several models the median run of the method whose median MMD is least.
     """
-    study, how, results = given.study, given.declared, Results.of_study(given.metrics, given.study)
+    study, how, results = given.study, given.declared, Results(given.metrics, given.study)
     cells, models = cells_of_runs(study, how), models_of(study, how.models)
     shown, columns = [(cell, run) for run in RUNS for cell in cells], len(cells)
     if several := len(models) > 1:
@@ -244,7 +235,7 @@ def draw_exact(axes: Axes, problem: Problem) -> None:
         axes.plot(*problem.exact.reference[:, :2].T, **DOT, color=REGIONS[0.5], zorder=1)
         return
     low, high = np.quantile(problem.exact.reference, [TAIL, 1.0 - TAIL], axis=0)
-    surface = Surface.of(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
+    surface = Surface(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
     ranked = np.sort(surface.values, axis=None)[::-1]
     mass = np.cumsum(np.exp(ranked))
     levels = [*(ranked[np.searchsorted(mass, share * mass[-1])] for share in REGIONS), 0.0]

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from dpmc.base import Array
 from dpmc.common.errors import DpmcError
-from dpmc.metrics.table import Results, own_rows
 from dpmc.reports.plots import ToDraw, layout, lines, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.studies import Study, number_of_rows
+from dpmc.studies.whole import Results, own_rows
 
 MEASURED = ["wall_seconds", "cpu_seconds", "peak_mib"]  # of `dpmc sample --times`
 
@@ -20,10 +20,7 @@ reads = lines.reads  # without the measurements, which may be missing
 
 
 def job_times(study: Study, results: Path) -> pd.DataFrame:
-    """Return a row for each measured sampling job, in `logs` beside `results`: model, job and `MEASURED`.
-
-    Raises DpmcError for a file that is no measurement.
-    """
+    """Return model, job and `MEASURED` of each measured sampling job, in `logs` beside `results`."""
     folder = results.parent / "logs" / study.name / "sampling"
     jobs = [pd.DataFrame(columns=["model", "job", *MEASURED])]
     for path in sorted(folder.rglob("*.tsv")):
@@ -38,10 +35,7 @@ def job_times(study: Study, results: Path) -> pd.DataFrame:
 
 
 def by_seconds(given: ToDraw) -> Figure:
-    """Return the figure, as of kind `lines`, with one more metric: `cpu_seconds` of each run.
-
-    A job makes runs of several lengths; the seconds of a run are its share by iterations.
-    """
+    """Return the figure of kind `lines` with `cpu_seconds` of each run: its job's, shared by iterations."""
     rows = own_rows(given.metrics, given.study)
     runs = rows[rows["metric"] == "iterations"].set_index(["model", "method"])
     seconds = job_times(given.study, given.results).groupby(["model", "job"])["cpu_seconds"].sum()
@@ -58,7 +52,7 @@ def by_rows(given: ToDraw) -> Figure:
     What has no values has no point.
     """
     study, how = given.study, given.declared
-    results = Results.of_study(given.metrics, study)
+    results = Results(given.metrics, study)
     rows = {model: number_of_rows(study, model) for model in models_of(study, how.models)}
     models = sorted(rows, key=lambda model: rows[model])
     entries: layout.Entries = {}

@@ -21,10 +21,7 @@ Entries = dict[str, Any]
 
 
 def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the text's width, and its panels, `columns` side by side, `row` inches high.
-
-    The last of an odd number in two columns has its row for itself.
-    """
+    """Return a figure of the text's width and its panels, `row` inches high; a last one alone is wide."""
     rows = -(-count // columns)
     figure = Figure(figsize=(style.TEXT_WIDTH, row * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
@@ -36,10 +33,7 @@ def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure,
 
 
 def add_legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> None:
-    """Explain entries above the panels, in room of their own.
-
-    Without a number of columns there are three, or two of long texts.
-    """
+    """Explain entries above the panels; by default in three columns, or two if texts are long."""
     handles = [Line2D([], [], **look) if isinstance(look, dict) else look for look in entries.values()]
     columns = columns or (3 if max(map(len, entries)) <= LONG_TEXT else 2)
     figure.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)

@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from dpmc.base import Array
-from dpmc.metrics.table import Results
 from dpmc.reports.plots import ToDraw, captions, layout, marks, style
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.reports.plots.style import MethodStyle
 from dpmc.studies import Study
 from dpmc.studies.figures import Across, Axis, FigureKeys, Panel
+from dpmc.studies.whole import Results
 
 NEEDS_METRIC = True
 ALONG = ("iterations", "seconds", "rows_used", "epsilon_total")  # horizontal axes along chains
@@ -77,10 +77,7 @@ def caption(study: Study, how: FigureKeys) -> list[str]:
 
 
 def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
-    """Return the panels of a figure, model by model.
-
-    Raises DpmcError where the study has none of its models or methods.
-    """
+    """Return the panels of a figure, model by model; raise DpmcError if it has no model or method."""
     models, panels = models_of(study, how.models), []
     for model in models:
         name = style.model_name(study, model, how.titles)
@@ -125,13 +122,10 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
 def draw(
     given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
 ) -> Figure:
-    """Return the figure: one panel for each model and metric, or those declared, and a legend.
-
-    `along` returns the curves of a panel whose horizontal axis is one of `ALONG`. `further`: of the legend.
-    """
+    """Return the figure; `along` gives curves of panels along chains, `further` entries of the legend."""
     study, how = given.study, given.declared
     panels = panels_of(study, how)
-    results = Results.of_study(given.metrics, study)
+    results = Results(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
     figure, places = layout.panels(len(panels), columns, 2.1 if len(panels) <= 3 * columns else 1.75)
     first: dict[object, Axes] = {}  # panels whose axes others share

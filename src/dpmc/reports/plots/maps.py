@@ -3,8 +3,7 @@
 And one leapfrog trajectory of DP-HMC on the circle, in frames (Figure 4.1).
 """
 
-from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -63,7 +62,7 @@ def draw(given: ToDraw) -> Figure:
     for axes, problem in zip(axes_of_panels, problems, strict=True):
         half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
         low, high = box_of(problem, half_width)
-        Surface.of(problem, low, high).draw(axes)
+        Surface(problem, low, high).draw(axes)
         axes.plot(*problem.starts.T, **START, zorder=3)
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel="θ₁", ylabel="θ₂", box_aspect=1.0)
         axes.locator_params(axis="x", nbins=3)
@@ -76,10 +75,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def box_of(problem: Problem, half_width: float | None = None) -> tuple[Array, Array]:
-    """Return the corners of the part of the plane to show: the given, else by draws; and all start points.
-
-    A box whose sides are comparable is made a square.
-    """
+    """Return the corners of the part of the plane to show, with all starts; a square if it nearly is."""
     if half_width:
         low, high = problem.exact.posterior_mean - half_width, problem.exact.posterior_mean + half_width
     else:
@@ -110,23 +106,16 @@ def log_posterior(problem: Problem, points: Array) -> Array:
     return problem.temperature * ratios + model.log_prior(points)
 
 
-@dataclass(frozen=True)
 class Surface:
-    """A 2-d log posterior on a grid, 0 at its maximum."""
+    """A 2-d log posterior, 0 at its maximum, on a grid in the box from `low` (2,) to `high` (2,)."""
 
-    first: Array  # (GRID,)
-    second: Array  # (GRID,)
-    values: Array  # (GRID, GRID), second component down
-
-    @classmethod
-    def of(cls, problem: Problem, low: Array, high: Array) -> Self:
-        """Compute it on the box from `low` (2,) to `high` (2,)."""
-        first, second = (np.linspace(low[i], high[i], GRID) for i in range(2))
-        grid = np.stack(np.meshgrid(first, second), axis=-1)
+    def __init__(self, problem: Problem, low: Array, high: Array) -> None:
+        self.first, self.second = (np.linspace(low[i], high[i], GRID) for i in range(2))
+        grid = np.stack(np.meshgrid(self.first, self.second), axis=-1)
         values = log_posterior(problem, grid.reshape(-1, 2))
         # The peak may lie between grid points; some exact draw is always near it.
         peak = max(values.max(), log_posterior(problem, problem.exact.reference).max())
-        return cls(first, second, (values - peak).reshape(GRID, GRID))
+        self.values = (values - peak).reshape(GRID, GRID)  # second component down
 
     def draw(self, axes: Axes) -> None:
         """Fill between contours k²/2 nats below the maximum, k = 1 … `SHADES`; inside is darker."""
@@ -144,7 +133,7 @@ def trajectory(given: ToDraw) -> Figure:
     points = leapfrog_points(given.study, label, problem)
     known = pd.read_csv(PUBLISHED_RESULTS / "hmc_trajectory.csv") if given.declared.published else None
     corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
-    surface = Surface.of(problem, -corner, corner)
+    surface = Surface(problem, -corner, corner)
     figure, panels = layout.panels(len(FRAMES), 4, 1.6, sharex=True, sharey=True)
     for step, axes in zip(FRAMES, panels, strict=True):
         surface.draw(axes)

@@ -26,12 +26,7 @@ def quartiles(values: Sequence[float]) -> Quartiles:
 
 
 def published_boxes(folder: Path, metric: str, study: Study) -> dict[CellKey, Quartiles]:
-    """Return cell -> published box, for what the study runs as published.
-
-    A label that is not published, or runs with another number of rows, has no box to compare with.
-
-    Raises DpmcError for a file that is not a table of boxes.
-    """
+    """Return cell -> published box, for what the study runs as published, with as many rows."""
     path = folder / f"{metric}.csv"
     if not path.is_file() or study.epsilon_kind != "total":
         return {}

@@ -18,10 +18,7 @@ def private_models(study: Study) -> list[str]:
 
 
 def selected(study: Study, ids: Sequence[str], labels: Iterable[str]) -> list[str]:
-    """Return those of `labels`, of models, that `ids` names by label or catalogue id, in its order.
-
-    All for no ids.
-    """
+    """Return the `labels` of models that `ids` names by label or catalogue id, in its order; else all."""
     labels = list(labels)
     named = [label for name in ids for label in labels if name in (label, study.models[label].model)]
     return list(dict.fromkeys(named)) if ids else labels
@@ -42,10 +39,7 @@ def models_of(study: Study, ids: Sequence[str]) -> list[str]:
 
 
 def matching(study: Study, ids: Iterable[str]) -> list[str]:
-    """Return the study's labels of the given methods, by label, else by algorithm, in the order of `ids`.
-
-    All for no ids, in the study's order.
-    """
+    """Return the methods of these labels, else algorithms, in the order of `ids`; all for no ids."""
     methods = study.methods
     return [
         label
@@ -65,10 +59,7 @@ def methods_of(study: Study, ids: Sequence[str], models: Sequence[str]) -> list[
 
 
 def pairs_of(study: Study, how: FigureKeys) -> dict[OnModel, OnModel]:
-    """Map what a figure shows as boxes to what stands beside it, by its key `pairs`; to itself without one.
-
-    Raises DpmcError where the study has nothing of the kind.
-    """
+    """Map what is shown as boxes to what stands beside it by `pairs`, else to itself; refuse none."""
     models = models_of(study, how.models)
     of_models, of_methods = partners(how.pairs, study.models), partners(how.pairs, study.methods)
     pairs: dict[OnModel, OnModel] = {}

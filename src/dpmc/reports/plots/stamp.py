@@ -15,10 +15,7 @@ KEY = "dpmc-inputs"  #: of the stamp in a PNG's metadata
 
 
 def digest_of_files(files: Iterable[Path]) -> str:
-    """Return a digest of the contents of files; names and order do not matter.
-
-    Raises DpmcError for a file that is missing.
-    """
+    """Return a digest of the contents of files, whatever their names and order."""
     try:
         each = sorted(hashlib.sha256(path.read_bytes()).digest() for path in files)
     except FileNotFoundError as error:

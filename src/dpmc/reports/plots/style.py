@@ -136,10 +136,7 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
 
 
 def line_way(study: Study, method: str) -> str:
-    """Return the variant that a method's line shows, or its accountant where an algorithm has several.
-
-    Gradients, fresh or reused, are a variant if the options say which.
-    """
+    """Return the variant that a method's line shows, or its accountant where an algorithm has several."""
     spec = study.methods[method]
     if "reuse_gradients" in spec.options:
         return "reused" if spec.options["reuse_gradients"] else "fresh"
@@ -198,10 +195,7 @@ context = functools.partial(matplotlib.style.context, STYLE_SHEET["settings"], a
 
 
 def save(figure: Figure, path: Path, mark: str = "") -> None:
-    """Write a figure as PDF, PNG or SVG by the suffix of `path`; same figure, same bytes.
-
-    `mark`: the stamp of what it was drawn from (`dpmc.reports.plots.stamp`), for a PNG's metadata.
-    """
+    """Write a figure as PDF, PNG (with the stamp `mark`) or SVG by the suffix; same figure, same bytes."""
     kind = path.suffix[1:].lower()
     # neither the time nor, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {

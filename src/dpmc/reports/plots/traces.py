@@ -4,15 +4,13 @@ The horizontal axis of such a panel is iterations, seconds (iterations times the
 rows looked at, or the total ε spent so far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
+from pandas import DataFrame
 
 from dpmc.base import Array
 from dpmc.metrics import traces
@@ -23,9 +21,6 @@ from dpmc.reports.plots.selection import models_of, private_models, selected
 from dpmc.sampling.speed import SPEED_COLUMNS
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
-
-if TYPE_CHECKING:  # pandas takes half a second
-    from pandas import DataFrame
 
 NEEDS_METRIC = True
 PALEST = 0.6  # share of white in the smallest ε of a method, if it were the only one of infinitely many
@@ -80,10 +75,7 @@ def shade(colour: str, place: float) -> str:
 
 
 def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -> list[Curve]:
-    """Return a panel's curves along chains: of each method at the panel's ε, or without privacy.
-
-    `seconds`: method -> measured seconds per iteration.
-    """
+    """Return curves of methods at the panel's ε, else without privacy; `seconds`: of one iteration."""
     curves = []
     for method, look in panel.methods.items():
         epsilon = panel.x.at if panel.x.at in set(table["epsilon"][table["method"] == method]) else "inf"

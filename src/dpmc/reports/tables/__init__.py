@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpmc import studies
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import replacing
+from dpmc.common.files import check_endings, replacing
 from dpmc.common.values import shown
-from dpmc.metrics.table import own_rows, read_metrics, read_table
+from dpmc.metrics.table import read_metrics, read_table
 from dpmc.models import definition
 from dpmc.reports.plots.selection import private_models
 from dpmc.reports.tables.budgets import BUDGET_COLUMNS, shape_of
 from dpmc.studies import Study, read_yaml
+from dpmc.studies.whole import own_rows
 
 if TYPE_CHECKING:  # pandas takes half a second
     from pandas import DataFrame
@@ -210,18 +211,9 @@ def table_files(name: str, study: Study, results: Path) -> list[Path]:
     return [folder / source] if source else []
 
 
-def check_table_names(name: str, outputs: Sequence[Path]) -> None:
-    """Raise DpmcError for a file name that does not end as those of a table."""
-    for path in outputs:
-        if path.suffix.lower() not in SUFFIXES[name]:
-            raise DpmcError(f"{path}: a file of the table {name} must end in {' or '.join(SUFFIXES[name])}")
-
-
 def save_table(name: str, study: Study, outputs: Sequence[Path], results: Path = Path("results")) -> None:
-    """Write a table into every file of `outputs`, as CSV or, where its name ends in .md, as Markdown.
-
-    Raises DpmcError, and writes nothing, if results are missing.
-    """
+    """Write a table into all `outputs`, .csv or .md, or none; raise DpmcError if results are missing."""
+    check_endings(outputs, SUFFIXES[name], f"the table {name}")
     texts = {}
     for output in outputs:
         if output.suffix.lower() == ".md":

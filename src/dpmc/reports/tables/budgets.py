@@ -22,10 +22,8 @@ def rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield one row per cell and accountant, by column.
 
-    `hyperparameters` are by (model, method); other cells have the pinned ones.
-
-    Raises DpmcError if hyperparameters, the number of rows or the iterations are missing, and if the
-    accountant cannot bound the queries.
+    `hyperparameters` are by (model, method), else pinned. Raises DpmcError if these, the number of rows or
+    iterations are missing, and if the accountant cannot bound the releases.
     """
     for model, method, epsilon in study.cells():
         try:
