@@ -29,8 +29,6 @@ SHORTER = {
         "epsilons = [0.5, 1, 2, 4, 8]": "epsilons = [1, 8]",
         "without_privacy(people, n, 5000, 4)": "without_privacy(people, n, 1000, 4)",
         "range(6)": "range(2)",
-        "recommend(model(), n, epsilon=1)": "recommend(model(), n, epsilon=1, twins=2)",
-        "iterations=4000": "iterations=1500",
     },
     "tutorials/regression.md": {"trials=8": "trials=2"},
     "how-to/choose-hyperparameters.md": {

@@ -78,7 +78,7 @@ def lacking(name: str, **attributes: Any) -> Any:
         (Poisson, r"family: Poisson is a class: give an instance, Poisson\(\)"),
         (Normal(0.0), "family: Normal: sd: 0 must be greater than 0"),
         (NegativeBinomial(-1.0), "family: NegativeBinomial: dispersion: -1 must be greater than 0"),
-        (Normal(None), r"family: Normal\(sd=None\): only LinearRegression has an unknown sd"),
+        (Normal(None), r"family: Normal\(sd=None\): an unknown sd is a parameter of LinearRegression alone"),
     ],
 )  # fmt: skip
 def test_a_family_that_lacks_something_is_refused_in_one_line(family: Any, words: str) -> None:
