@@ -16,10 +16,12 @@ import dpmc
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
 from dpmc.metrics import summary
+from dpmc.models.own import own_model
 from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
 from dpmc.results import parameters
+from dpmc.results.reading import as_tree
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''
@@ -260,6 +262,14 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
     half = chain.draws[0, chain.draws.shape[1] // 2 :]
     assert (np.abs(half.mean(axis=0) - fit.x) < 1.5 * sd).all()
     np.testing.assert_allclose(half.std(axis=0), sd, rtol=0.6)
+
+    model = own_model("waiting:model").model
+    np.savetxt(
+        "waits.csv", model.simulate(np.random.default_rng(1), np.array([1.0, 0.3]), 500), delimiter=","
+    )
+    run = "sample --model waiting:model --method dp-penalty --epsilon 4 --hyperparameters mine.yaml"
+    assert main(f"{run} --data waits.csv --seed 0 --iterations 20 --output waits.nc".split()) == 0
+    assert list(as_tree("waits.nc").posterior.parameter.values) == ["intercept", "age"]
 
 
 LINE = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], tempering=20)

@@ -12,7 +12,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
 from dpmc.models import prediction
 from dpmc.models.columns import Coding, same_name
-from dpmc.models.design import Columns, Design, refuse, standardised
+from dpmc.models.design import Columns, Design, refuse_first, standardised
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.families import (
     SUPPORTS,
@@ -151,7 +151,7 @@ class Regression:
         who = type(self).__name__
         self.design.check(rows[:, 1:], who)
         has, rule = SUPPORTS[self.family.support]
-        refuse(rows[:, 0], ~has(rows[:, 0]), f"{who}: outcome {self.columns[0]}", rule)
+        refuse_first(rows[:, 0], ~has(rows[:, 0]), f"{who}: outcome {self.columns[0]}", rule)
 
     def beyond_norm(self, rows: Any) -> np.ndarray | None:
         """Return which rows (n,) are longer than `norm` and are shortened; None without `norm`."""
