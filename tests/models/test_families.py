@@ -8,6 +8,8 @@ from scipy import stats
 
 import dpmc
 from dpmc.models.families import SUPPORTS, Bernoulli, NegativeBinomial, Normal, Poisson, log_base
+from dpmc.models.own import given_model
+from dpmc.releases import files as release_files
 
 FAMILIES = [Normal(), Normal(0.3), Bernoulli(), Poisson(), NegativeBinomial(0.4), NegativeBinomial(1e-9)]
 ETA = np.array([-1.5, 0.0, 0.4, 2.0])
@@ -78,7 +80,7 @@ def lacking(name: str, **attributes: Any) -> Any:
         (Poisson, r"family: Poisson is a class: give an instance, Poisson\(\)"),
         (Normal(0.0), "family: Normal: sd: 0 must be greater than 0"),
         (NegativeBinomial(-1.0), "family: NegativeBinomial: dispersion: -1 must be greater than 0"),
-        (Normal(None), r"family: Normal\(sd=None\): only LinearRegression has an unknown sd"),
+        (Normal(None), r"family: Normal\(sd=None\): an unknown sd is a parameter of LinearRegression alone"),
     ],
 )  # fmt: skip
 def test_a_family_that_lacks_something_is_refused_in_one_line(family: Any, words: str) -> None:
@@ -102,6 +104,14 @@ def test_the_support_says_which_outcomes_are_refused(support: str, wrong: float,
     with pytest.raises(dpmc.DpmcError, match=f"outcome y: {wrong:g} in row 1 must be {rule}"):
         model.check_rows(np.array([[1.0, -7.5], [wrong, 0.0]]))
     dpmc.Regression("y", ["x"], family=Normal()).check_rows(np.array([[wrong, 0.0]]))
+
+
+def test_a_release_of_a_negative_binomial_regression_is_known_by_its_description() -> None:
+    model = dpmc.NegativeBinomialRegression("y", {"x": (1.0, 2.0)}, dispersion=0.5, norm=2.0)
+    known = release_files.known_model(model.description, given_model(model)[0])
+    assert repr(known) == repr(model) and isinstance(known, dpmc.NegativeBinomialRegression)
+    general = dpmc.Regression("y", ["x"], family=Poisson())
+    assert release_files.known_model(general.description, given_model(general)[0]) is None
 
 
 def test_a_regression_with_a_family_of_dpmc_is_that_of_its_class() -> None:

@@ -138,7 +138,7 @@ class Design:
         for i, (name, known) in enumerate(self.coding.levels.items(), len(self.centre)):
             wrong = ~np.isin(x[:, i], range(len(known)))
             rule = f"the place of a level of {name}, 0 to {len(known) - 1}"
-            refuse(x[:, i], wrong, f"{who}: predictor {name}", rule)
+            refuse_first(x[:, i], wrong, f"{who}: predictor {name}", rule)
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Draw predictors (n, columns) that are normal with the given scales, or 0 and 1.
@@ -158,7 +158,7 @@ class Design:
         return x
 
 
-def refuse(column: np.ndarray, wrong: np.ndarray, who: str, rule: str) -> None:
+def refuse_first(column: np.ndarray, wrong: np.ndarray, who: str, rule: str) -> None:
     """Raise DpmcError for the first entry of a column (n,) that `wrong` (n,) marks."""
     for row in np.flatnonzero(wrong)[:1]:
         raise DpmcError(f"{who}: {column[row]:g} in row {row} must be {rule}")

@@ -12,7 +12,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
 from dpmc.models import prediction
 from dpmc.models.columns import Coding, same_name
-from dpmc.models.design import Columns, Design, refuse, standardised
+from dpmc.models.design import Columns, Design, refuse_first, standardised
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.families import (
     SUPPORTS,
@@ -92,15 +92,10 @@ class Regression:
         further = ("log_sd",) if isinstance(family, Normal) and family.sd is None else ()
         if further and not isinstance(self, LinearRegression):
             raise DpmcError(
-                f"{who}: family: {family}: only LinearRegression has an unknown sd as a parameter"
+                f"{who}: family: {family}: an unknown sd is a parameter of LinearRegression alone"
             )
-        given = [outcome] if isinstance(outcome, str) else outcome
-        names, centre, scale = standardised(given, f"{who}: outcome")
-        self._unit = float(centre.sum()), float(scale.sum())  # of one column
-        is_column = len(names) == 1 and (self._unit == (0.0, 1.0) or family.support == "real")
-        if not is_column or names[0] in self.design.columns or not self.design.coefficients:
-            raise DpmcError(f"{who}: outcome: {shown(outcome)} must be the name of a column of its own")
-        self.columns = (*names, *self.design.columns)
+        self._unit, name = self._outcome_of(outcome)
+        self.columns = (name, *self.design.columns)
         self.parameters = (*self.design.coefficients, *further)
         for labels in (self.columns, self.parameters):
             texts = list(map(same_name, labels))
@@ -115,6 +110,16 @@ class Regression:
             raise DpmcError(f"{who}: prior_sd: {shown(prior_sd)} must be greater than 0")
         theta = np.zeros(self.dimension) if true_theta is None else true_theta
         self.true_theta = array(theta, (self.dimension,), f"{who}: true_theta")
+
+    def _outcome_of(self, outcome: Column) -> tuple[tuple[float, float], str]:
+        """Return centre and scale of the outcome, and its name."""
+        where = f"{type(self).__name__}: outcome"
+        names, centre, scale = standardised([outcome] if isinstance(outcome, str) else outcome, where)
+        unit = float(centre.sum()), float(scale.sum())  # of one column
+        is_column = len(names) == 1 and (unit == (0.0, 1.0) or self.family.support == "real")
+        if not is_column or names[0] in self.design.columns or not self.design.coefficients:
+            raise DpmcError(f"{where}: {shown(outcome)} must be the name of a column of its own")
+        return unit, names[0]
 
     @property
     def coding(self) -> Coding:
@@ -146,7 +151,7 @@ class Regression:
         who = type(self).__name__
         self.design.check(rows[:, 1:], who)
         has, rule = SUPPORTS[self.family.support]
-        refuse(rows[:, 0], ~has(rows[:, 0]), f"{who}: outcome {self.columns[0]}", rule)
+        refuse_first(rows[:, 0], ~has(rows[:, 0]), f"{who}: outcome {self.columns[0]}", rule)
 
     def beyond_norm(self, rows: Any) -> np.ndarray | None:
         """Return which rows (n,) are longer than `norm` and are shortened; None without `norm`."""
