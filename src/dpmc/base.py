@@ -105,14 +105,19 @@ class SoftplusModel(Model, Protocol):
 class NoisySum(NamedTuple):
     """A noisy sum over the rows, and what is public about it."""
 
-    total: Array  # (chains, k)
+    total: Array  # (k,)
     n: int  # number of rows
     noise_sd: float  # of each component; 0: the noise is ignored
     temperature: float  # T: the sum is as variable as that of nT rows would make its mean
 
+    @property
+    def rows_worth(self) -> float:
+        """Return of how many rows the mean is as variable, if summaries have variance 1: nT/(1 + Tσ²/n)."""
+        return self.n * self.temperature / (1.0 + self.temperature * self.noise_sd**2 / self.n)
+
 
 class SummaryModel(Model, Protocol):
-    """A model with the law of a sum over its rows, for `noisy-statistics`."""
+    """A model with the posterior given a noisy sum over its rows, for `noisy-statistics`."""
 
     @property
     def summary_count(self) -> int:
@@ -121,8 +126,26 @@ class SummaryModel(Model, Protocol):
     def summaries(self, rows: Array) -> Array:
         """Return the summaries of each row (n, k), in units such that one clip bound suits the vector."""
 
-    def summary_log_likelihood(self, theta: Array, noisy: NoisySum) -> Array:
-        """Return ln p(noisy sum|θ) (chains,) up to a constant, noise and rows integrated; θ (chains, d)."""
+    def posterior_given(self, noisy: NoisySum) -> Posterior:
+        """Return the posterior given the noisy sum, noise and rows integrated, prior included."""
+
+
+class Question(Protocol):
+    """What one noisy answer asks of every row (`privacy/questions.py`)."""
+
+    @property
+    def size(self) -> int:
+        """Return the number N of numbers of the answer."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Return the largest change of the sum if one row is replaced, in units of its noise."""
+
+    def of_rows(self, rows: Array) -> Array:
+        """Return each row's numbers (n, N), in units of their noise."""
+
+    def total(self, rows: Array) -> Array:
+        """Return their sum (N,), which may be computed in another way."""
 
 
 class NoiseSource(Protocol):
@@ -143,8 +166,12 @@ class NoiseSource(Protocol):
     def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
         """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
 
+    @property
+    def runs(self) -> int:
+        """Return the number of runs."""
+
     def shared(self, total: Array, unit: float, sd: float) -> Array:
-        """Return unit · total (k,) + N(0, sd²) (runs, k), which the chains of a run share."""
+        """Return unit · total (runs, k) + N(0, sd²), which the chains of a run share."""
 
 
 class FastRule(NamedTuple):
@@ -167,8 +194,12 @@ class PrivateData(Protocol):
     n: int  # number of rows, public
     temperature: float  # T, public
 
-    def noisy_sum(self, centre: Array, clip: float, multiplier: float) -> Array:
-        """Return noisy sums of the model's summaries (chains, k), the same for all chains of a run."""
+    @property
+    def runs(self) -> int:
+        """Return the number of runs, each with its own answers."""
+
+    def answers(self, questions: Sequence[Question]) -> Array:
+        """Return noisy answers (runs, N) to a question of each run, which its chains share."""
 
     def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
         """Return noisy, corrected log ratios (chains,)."""
@@ -247,8 +278,6 @@ class Algorithm(ABC):
     draws_version = 1  # raised whenever a change alters the draws, so that finished chains are made anew
     batch_size = 0  # rows used by an iteration; 0: all, or a random number of them
     uses_gradients = False  # of rows; then `needs` has `gradients`
-    #: Whether proposals are tested without a log ratio over rows, so that there is an acceptance rate.
-    has_public_test = False
     explanation = ""  # a sentence for the captions of figures that show it
 
     #: Whether `calibrate` is for the (ε, δ) of a whole run, or of one iteration.
@@ -258,6 +287,7 @@ class Algorithm(ABC):
 
     first_iterations = 0  # that the noise of a search's first setting allows; 0: there is no first setting
     clips_by_batch = False  # the clip bound follows from the batch: a search has no rule on clipping
+    default_iterations = 0  # where iterations ask nothing; 0: their number has to be given
     is_recommended = False  # whether `recommend` compares it; not inherited
 
     @classmethod
@@ -285,8 +315,8 @@ class Algorithm(ABC):
         """Return the largest scale of a test's own noise, in units: `ratio` a clip bound; 0: none."""
         return 0.0
 
-    def check(self, model: Model) -> None:
-        """Raise DpmcError for a model that the algorithm cannot sample; by default no model is refused."""
+    def check(self, model: Model, n: int) -> None:
+        """Raise DpmcError for a model that the algorithm cannot sample on n rows; by default for none."""
         return
 
     @abstractmethod

@@ -30,6 +30,7 @@ _CLASSES = {
     "tuna-mh": "dpmc.algorithms.tuna_mh:TunaMH",
     "dp-fast-mh": "dpmc.algorithms.dp_fast_mh:DPFastMH",
     "dp-fast-mh-full": "dpmc.algorithms.dp_fast_mh_full:DPFastMHFull",
+    "noisy-scores": "dpmc.algorithms.noisy_scores:NoisyScores",
     "noisy-statistics": "dpmc.algorithms.noisy_statistics:NoisyStatistics",
 }
 

@@ -8,7 +8,7 @@ What was asked and answered is a group of the file.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class Answer(Algorithm):
 
     calibrates_run = True
     default_iterations = 1000
-    #: Dimensions of the arrays of an answer by name: "round", "parameter", "summary", …
-    dimensions: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    asks: ClassVar[frozenset[str]]  #: names of its queries
+    arrays: ClassVar[Mapping[str, tuple[str, ...]]]  #: of an answer by name, each with its dimensions
     _posteriors: dict[bytes, Posterior] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
@@ -46,12 +46,16 @@ class Answer(Algorithm):
         return Needs(normals=dimension, uniforms=2, ratios=0)
 
     @abstractmethod
-    def shapes(self, model: Model) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the arrays of an answer by name."""
+    def sizes(self, model: Model) -> dict[str, int]:
+        """Return the sizes of these dimensions."""
 
     @abstractmethod
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
         """Return what was asked and answered, for each run."""
+
+    @abstractmethod
+    def asked(self, answered: Answered, model: Model, n: int) -> Answered:
+        """Return an answer with what the method asks, if these are the answers: of a release it is equal."""
 
     @abstractmethod
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
@@ -62,18 +66,21 @@ class Answer(Algorithm):
     ) -> np.ndarray:
         """Ask; return all arrays of each chain's answer in one (chains, e), with 0 chains in common."""
         answers = self.ask(model, private)
-        names = self.shapes(model)
-        flat = np.array([np.concatenate([np.ravel(one[name]) for name in names]) for one in answers])
+        flat = np.array([np.concatenate([np.ravel(one[name]) for name in self.arrays]) for one in answers])
         return flat.repeat(len(theta) // len(flat), axis=0)
 
     def answered(self, carried: np.ndarray, model: Model) -> dict[str, np.ndarray]:
         """Return the arrays of an answer by name from what a chain carries (e,)."""
-        found, first = {}, 0
-        for name, shape in self.shapes(model).items():
-            size = int(np.prod(shape))
-            found[name] = carried[first : first + size].reshape(shape)
-            first += size
-        return found
+        sizes = self.sizes(model)
+        shapes = [tuple(sizes[dim] for dim in dims) for dims in self.arrays.values()]
+        parts = np.split(carried, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
+        return {
+            name: part.reshape(shape) for name, part, shape in zip(self.arrays, parts, shapes, strict=True)
+        }
+
+    def group(self, carried: np.ndarray, model: Model) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Return the arrays of an answer by name, with their dimensions, for a file."""
+        return {name: (self.arrays[name], array) for name, array in self.answered(carried, model).items()}
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         """Draw from each chain's posterior, independently of where it is."""
@@ -85,8 +92,3 @@ class Answer(Algorithm):
                 self._posteriors[key] = self.posterior(answered, model, private.n, private.temperature)
             theta[c] = self._posteriors[key].at(draws.normal[c : c + 1], draws.uniform[c : c + 1])[0]
         return settle(state, theta, np.ones(len(theta), np.bool_))
-
-
-def described(model: Any) -> str:
-    """Return a model's name for messages."""
-    return type(model).__name__

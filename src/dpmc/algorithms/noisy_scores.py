@@ -9,7 +9,8 @@ answers and public numbers alone (docs/reference/algorithms/noisy-scores.md).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,14 @@ from dpmc.algorithms.score_answers import (
     predicted_variance,
     whitened,
 )
-from dpmc.base import Model, Posterior, PrivateData, Queries
+from dpmc.base import Model, Posterior, PrivateData, Queries, Question
 from dpmc.common.errors import DpmcError
+from dpmc.models import families
 from dpmc.models.gaussian import GaussianPosterior
+from dpmc.models.regression import Regression
 from dpmc.models.score_tables import ScoreTable
 from dpmc.privacy.events import GaussianQuery
-from dpmc.privacy.questions import LARGEST_SHARE, LengthQuestion, Question, ScoreQuestion
+from dpmc.privacy.questions import LARGEST_SHARE, LengthQuestion, ScoreQuestion
 
 #: Shares of the budget of the warm-up rounds. Five find an intercept of 3 or a residual sd that is 10 times
 #: off; fewer do not.
@@ -61,6 +64,8 @@ class NoisyScores(Answer):
     information_share: float = fraction("share of a round's budget for the information", default=0.2)
 
     is_recommended = True
+    asks = frozenset({"length", "scores"})
+    arrays = MappingProxyType(Round.dimensions())
     explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
 
     @property
@@ -73,7 +78,9 @@ class NoisyScores(Answer):
         """Return each round's shares of the budget: of its length question (or 0), and of its scores."""
         main = (1.0 - sum(WARM_UP)) / self.rounds
         totals = (*WARM_UP, *[main] * self.rounds)
-        lengths = [min(LENGTH_SHARE, total / 3.0) if k <= len(WARM_UP) else 0.0 for k, total in enumerate(totals)]
+        lengths = [
+            min(LENGTH_SHARE, total / 3.0) if k <= len(WARM_UP) else 0.0 for k, total in enumerate(totals)
+        ]
         return tuple((length, total - length) for length, total in zip(lengths, totals, strict=True))
 
     def queries(self, n: int) -> Queries:
@@ -81,36 +88,30 @@ class NoisyScores(Answer):
         multiplier = self.noise_multiplier
         return Queries(run=tuple(GaussianQuery(name, multiplier / np.sqrt(w)) for name, w in named if w))
 
-    def check(self, model: Model, n: int | None = None) -> None:
+    def check(self, model: Model, n: int) -> None:
         """Raise DpmcError for a model that is no regression, and for too little information for intervals."""
-        family = getattr(model, "family", None)
-        if family is None or not hasattr(model, "design"):
-            raise DpmcError(
-                "noisy-scores: the model must be a regression: dpmc.LinearRegression, LogisticRegression, "
-                "PoissonRegression, NegativeBinomialRegression, or dpmc.Regression with a family of your own"
-            )
-        if getattr(model, "tempering", None) is not None:
+        model = regression_of(model)
+        if model.tempering is not None:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
         if self.information_share > LARGEST_SHARE:
             rule = f"{self.information_share:g} must be at most {LARGEST_SHARE}, or the noise would not do"
             raise DpmcError(f"hyperparameters: information_share: {rule}")
         ScoreTable(_unit_family(model), BINARY_CLIP)  # raises for a family whose functions do not fit
-        p = len(coefficients(model))
-        if n is not None and n * self.mu < LEAST_INFORMATION * p**1.5:
+        p = len(model.design.coefficients)
+        if n * self.mu < LEAST_INFORMATION * p**1.5:
             raise DpmcError(
-                f"noisy-scores: n times mu is {n * self.mu:.3g} (n = {n}, mu = {self.mu:.3g}); intervals hold "
-                f"from {LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
+                f"noisy-scores: n mu is {n * self.mu:.3g} (n = {n}, mu = {self.mu:.3g}); intervals hold from "
+                f"{LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
                 f"coefficients: {int(LEAST_INFORMATION * p**1.5 / self.mu) + 1} rows, "
                 f"{LEAST_INFORMATION * p**1.5 / (n * self.mu):.2g} times the mu, or fewer predictors would do"
             )
 
-    def shapes(self, model: Model) -> dict[str, tuple[int, ...]]:
-        k, p = len(WARM_UP) + self.rounds, len(coefficients(model))
-        sizes = {"round": k, "parameter": p, "other": p}
-        return {name: tuple(sizes[dim] for dim in dims) for name, dims in Round.dimensions().items()}
+    def sizes(self, model: Model) -> dict[str, int]:
+        p = len(regression_of(model).design.coefficients)
+        return {"round": len(WARM_UP) + self.rounds, "coefficient": p, "other_coefficient": p}
 
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
-        runs = [Search(self, model, private.n) for _ in range(private.runs)]
+        runs = [Search(self, regression_of(model), private.n) for _ in range(private.runs)]
         steps = [run.questions() for run in runs]
         asked = [next(step) for step in steps]
         while asked:
@@ -121,31 +122,52 @@ class NoisyScores(Answer):
                 asked = []  # all runs ask equally often
         return [Round.stacked(run.rounds) for run in runs]
 
+    def asked(self, answered: Answered, model: Model, n: int) -> Answered:
+        run = Search(self, regression_of(model), n)
+        step = run.questions()
+        question = next(step)
+        for one in Round.unstacked(answered):
+            if isinstance(question, LengthQuestion):
+                question = step.send(np.array([one.length]))
+            assert isinstance(question, ScoreQuestion)
+            try:
+                question = step.send(question.numbers(one.answer))
+            except StopIteration:
+                break
+        return Round.stacked(run.rounds)
+
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
-        return posterior_given(Round.unstacked(answered), prior_of(model), log_sd_prior(model), n)
+        own = regression_of(model)
+        return posterior_given(Round.unstacked(answered), prior_of(own), log_sd_prior(own), n)
 
 
-def coefficients(model: Any) -> tuple[str, ...]:
-    """Return the names of the coefficients of a regression: its parameters but a residual sd."""
-    return tuple(model.design.coefficients)
+def regression_of(model: Any) -> Regression:
+    """Return the regression that a model is; raise DpmcError for another one."""
+    own = getattr(model, "given", model)
+    if not isinstance(own, Regression):
+        raise DpmcError(
+            "noisy-scores: the model must be a regression: dpmc.LinearRegression, LogisticRegression, "
+            "PoissonRegression, NegativeBinomialRegression, or dpmc.Regression with a family of your own"
+        )
+    return own
 
 
-def prior_of(model: Any) -> Normal:
+def prior_of(model: Regression) -> Normal:
     """Return the prior of the coefficients of a regression."""
-    sds = np.asarray(model.prior_sd, float)[: len(coefficients(model))]
+    sds = np.asarray(model.prior_sd, float)[: len(model.design.coefficients)]
     return Normal(np.zeros(len(sds)), np.diag(sds**2))
 
 
-def log_sd_prior(model: Any) -> LogSd | None:
+def log_sd_prior(model: Regression) -> LogSd | None:
     """Return the prior of ln sd; None if the residual sd is no parameter."""
-    if len(model.prior_sd) == len(coefficients(model)):
+    if len(model.prior_sd) == len(model.design.coefficients):
         return None
     return LogSd(0.0, float(model.prior_sd[-1]) ** 2)
 
 
-def _unit_family(model: Any) -> Any:
+def _unit_family(model: Regression) -> Any:
     """Return the family of a regression, with sd 1 if its residual sd is a parameter."""
-    return replace(model.family, sd=1.0) if log_sd_prior(model) else model.family
+    return families.Normal(1.0) if log_sd_prior(model) else model.family
 
 
 def posterior_given(rounds: list[Round], prior: Normal, log_sd: LogSd | None, n: int) -> Posterior:
@@ -166,7 +188,7 @@ class Search:
     """The rounds of one run. All that it holds is public: it follows from noisy answers."""
 
     method: NoisyScores
-    model: Any
+    model: Regression
     n: int
     rounds: list[Round] = field(default_factory=list)
     tables: dict[float, ScoreTable] = field(default_factory=dict)
@@ -174,7 +196,7 @@ class Search:
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
         if log_sd_prior(self.model):
-            return ScoreTable(replace(self.model.family, sd=sd), clip)
+            return ScoreTable(families.Normal(sd), clip)
         if clip not in self.tables:
             self.tables[clip] = ScoreTable(self.model.family, clip)
         return self.tables[clip]
@@ -193,14 +215,17 @@ class Search:
                 together = method.rounds if k == warm else 1
                 b, c = self.bounds(sensitivity * np.sqrt(together * n), k < warm, p)
                 table = self.table(c, sd)
+            seen = 0.0
             if length:
-                question = LengthQuestion(table, theta, whitening, method.mu * np.sqrt(length))
+                question = LengthQuestion(model, table, theta, whitening, method.mu * np.sqrt(length))
                 numbers = yield question
                 noise = question.noise_sd / n  # of a mean logarithm, which is normal around 0 beforehand
-                whitening = whitening * np.exp(-float(numbers[0]) * noise / (1.0 + noise**2))
+                seen = float(numbers[0])
+                whitening = whitening * np.exp(-seen * noise / (1.0 + noise**2))
             at = table.reference(AT)
             white = at.slope / at.root
             asked = ScoreQuestion(
+                model,
                 table,
                 theta,
                 whitening,
@@ -212,10 +237,10 @@ class Search:
             )
             numbers = yield asked
             expected = n * white * mean_weight(b, p)
-            self.rounds.append(Round.of(asked, numbers, n, expected, at, sd))
+            self.rounds.append(Round.of(asked, numbers, n, expected, at, sd)._replace(length=seen))
             answer = self.rounds[-1] if k < warm else mean_of(self.rounds[warm:])
             found, d = posterior_of(answer, searched)
-            theta = answer.theta + (found.mean - answer.theta) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
+            theta = answer.at + (found.mean - answer.at) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
             if k < warm:
                 whitening = whitened(answer)
                 if log_sd is not None:

@@ -1,8 +1,8 @@
 """What is made of noisy scores: public computation on noisy answers, which costs no privacy.
 
-At θ = θ_k + Td the noisy scores have mean M d to first order, so that their likelihood, in which sampling and
-noise are both counted and the prior is not, is N(s; M d, S(d)) with S(d) = φM + σ_s² I + ½σ_h²(‖d‖² I + ddᵀ), φ
-= q/tr M.
+At θ = θ_k + Td the noisy scores have mean M d to first order, so that their likelihood, in which sampling
+and noise are both counted and the prior is not, is N(s; M d, S(d)) with S(d) = φM + σ_s² I + ½σ_h²(‖d‖² I +
+ddᵀ), φ = q/tr M.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from dpmc.models.score_tables import Reference
-from dpmc.privacy.questions import ScoreQuestion
+from dpmc.privacy.questions import ScoreAnswer, ScoreQuestion
 
 LEAST_INFORMATION = 0.02  #: of tr M, over its value for white rows
 LEAST_DISPERSION, LARGEST_DISPERSION = 0.03, 10.0  #: of φ, over its value under the model
@@ -37,7 +37,7 @@ class Round(NamedTuple):
     Fields are arrays of an answer's group of a file; this is all that a posterior needs, besides the prior.
     """
 
-    theta: np.ndarray  # θ_k (p,)
+    at: np.ndarray  # θ_k (p,)
     whitening: np.ndarray  # T (p, p)
     bound: float  # B
     largest_information: float  # H
@@ -52,6 +52,14 @@ class Round(NamedTuple):
     information: np.ndarray  # M (p, p)
     squares: float  # q
     spread: float  # χ; 0 if it was not asked
+    length: float = (
+        0.0  # the noisy answer about lengths before it, in units of its noise; 0 if none was asked
+    )
+
+    @property
+    def answer(self) -> ScoreAnswer:
+        """Return what was answered."""
+        return ScoreAnswer(self.scores, self.information, float(self.squares), float(self.spread))
 
     @classmethod
     def of(
@@ -59,7 +67,14 @@ class Round(NamedTuple):
     ) -> Round:
         """Return a round of noisy numbers, of which `expected` and `at` say what the model makes likely."""
         dispersion = at.root * at.variance / at.slope
-        about = asked.bound, asked.largest_information, asked.table.clip, sd, asked.noise_sd, asked.information_sd
+        about = (
+            asked.bound,
+            asked.largest_information,
+            asked.table.clip,
+            sd,
+            asked.noise_sd,
+            asked.information_sd,
+        )
         return cls(
             asked.theta, asked.whitening, *about, expected, dispersion, float(n), *asked.answer(numbers)
         )
@@ -67,8 +82,8 @@ class Round(NamedTuple):
     @classmethod
     def dimensions(cls) -> dict[str, tuple[str, ...]]:
         """Return the dimensions of the arrays of an answer by name."""
-        own = {"theta": 1, "scores": 1, "whitening": 2, "information": 2}
-        axes = ("parameter", "other")
+        own = {"at": 1, "scores": 1, "whitening": 2, "information": 2}
+        axes = ("coefficient", "other_coefficient")
         return {name: ("round", *axes[: own.get(name, 0)]) for name in cls._fields}
 
     @classmethod
@@ -90,12 +105,10 @@ def mean_of(rounds: Sequence[Round]) -> Round:
     less = np.sqrt(len(rounds))
     means = {
         name: np.mean([getattr(one, name) for one in rounds], axis=0)
-        for name in ("theta", "scores", "information", "squares", "spread")
+        for name in ("at", "scores", "information", "squares", "spread")
     }
     first = rounds[0]
-    return first._replace(
-        **means, noise_sd=first.noise_sd / less, information_sd=first.information_sd / less
-    )
+    return first._replace(**means, noise_sd=first.noise_sd / less, information_sd=first.information_sd / less)
 
 
 def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
@@ -118,7 +131,7 @@ def information_of(answer: Round) -> Information:
     T makes M about that multiple. The multiple is known beforehand up to itself, the deviation up to `SHAPE`
     of it, or to what is seen of it in the noisy M.
     """
-    p, noise, expected = len(answer.theta), answer.information_sd**2, answer.expected_information
+    p, noise, expected = len(answer.at), answer.information_sd**2, answer.expected_information
     trace = float(np.trace(answer.information))
     size = 1.0 / (p / noise + 1.0 / expected**2)
     mean = max(size * (trace / noise + 1.0 / expected), LEAST_INFORMATION * expected)
@@ -143,11 +156,11 @@ def posterior_of(answer: Round, prior: Normal) -> tuple[Normal, np.ndarray]:
 
     The noise of M acts on a step that is not known: its second moment and the posterior are found together.
     """
-    p, back = len(answer.theta), np.linalg.inv(answer.whitening)
+    p, back = len(answer.at), np.linalg.inv(answer.whitening)
     (information, shape, size), one = information_of(answer), np.eye(p)
     phi = dispersion_of(answer, information)
     precision = answer.whitening @ np.linalg.inv(prior.covariance) @ answer.whitening
-    pull = precision @ back @ (prior.mean - answer.theta)
+    pull = precision @ back @ (prior.mean - answer.at)
     covariance, d = back @ prior.covariance @ back, np.zeros(p)
     for _ in range(TURNS):
         last = d
@@ -160,13 +173,13 @@ def posterior_of(answer: Round, prior: Normal) -> tuple[Normal, np.ndarray]:
         if np.abs(d - last).max() < CONVERGED:
             break
     covariance = 0.5 * (covariance + covariance.T)
-    mean = answer.theta + answer.whitening @ d
+    mean = answer.at + answer.whitening @ d
     return Normal(mean, answer.whitening @ covariance @ answer.whitening), d
 
 
 def whitened(answer: Round) -> np.ndarray:
     """Return T for which rows are about white, by M with eigenvalues that are hardly noise."""
-    p, (information, shape, _) = len(answer.theta), information_of(answer)
+    p, (information, shape, _) = len(answer.at), information_of(answer)
     trace = float(np.trace(information)) / p
     least = min(max(np.sqrt(2.0 * p * shape), LEAST_INFORMATION * trace), trace)
     values, vectors = np.linalg.eigh(information)

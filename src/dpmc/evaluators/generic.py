@@ -1,15 +1,15 @@
 """Evaluators, and the one for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
 
-from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
+from dpmc.base import AffineModel, GradientModel, Model, Question, SoftplusModel
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
-from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics, summaries
+from dpmc.evaluators.calls import MOST_ROWS, log_likelihood, log_likelihood_gradient, statistics
 
 Sums = tuple[np.ndarray, np.ndarray]  #: sums over rows, and numbers of rows clipped
 
@@ -78,17 +78,13 @@ class Evaluator:
                 counts[c] += clipped
         return sums, counts
 
-    def summary_sum(self, centre: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
-        """Return Σ_j clip(t(x_j) − centre) (k,) over all rows, clipped as gradients are, and the count.
+    def answer_sums(self, questions: Sequence[Question]) -> tuple[np.ndarray, float, float]:
+        """Return the sums of all rows' numbers (runs, N), one question a run, their unit, and 0.
 
-        t: summaries.
+        The last is by how much rounding to units adds to a question's sensitivity.
         """
-        total, count = np.zeros(len(centre)), 0
-        for rows in self._chunks():
-            part, clipped = _clipped_sum(summaries(cast(SummaryModel, self._model), rows) - centre, bound)
-            total += part
-            count += clipped
-        return total, count
+        sums = [sum(question.total(rows) for rows in self._chunks()) for question in questions]
+        return np.array(sums), 1.0, 0.0
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray

@@ -6,19 +6,19 @@ called with blocks of one shape at one address, because the rounding of `rows @ 
 
 What cannot be computed has a public rule. A row counts as 0 in every sum if an entry is missing, not finite
 or beyond 1e150, if the model's `check_rows` refuses it, or if its statistics are not finite. A log ratio that
-is not a number, or whose computation fails, counts as −m. Such a gradient counts as 0, and so do such
-summaries, less their centre. If a block fails, its halves are computed, beside copies of one of their rows,
+is not a number, or whose computation fails, counts as −m. Such a gradient counts as 0, and so do the
+numbers of a question. If a block fails, its halves are computed, beside copies of one of their rows,
 down to blocks of copies of one row; each has the same rounding.
 """
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
+from dpmc.base import AffineModel, GradientModel, Model, Question, SoftplusModel
 from dpmc.evaluators import calls
 from dpmc.evaluators.generic import Evaluator, Sums
 from dpmc.evaluators.secret_batches import draw_batch
@@ -26,6 +26,10 @@ from dpmc.evaluators.secret_batches import draw_batch
 ROWS_OF_CALL = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has no noise (`secure_noise`)
 LARGEST_SCALE = 2.0**52  #: of noise, in units: integers up to it are exact as floats
+LEAST_SCALE = 2.0**30  #: of the noise in units, and at least `PER_ROW` times n
+#: Rounding towards zero biases a sum by at most half a unit per row: less than a thousandth of the noise.
+PER_ROW = 1000.0
+MOST_UNITS = 2**31 - 1  #: m; so that squares of integers, and sums over up to 10^9 rows, fit 64 bits
 LARGEST_ESTIMATE = 2.0**58  #: of a batch, in units; beyond it a proposal is rejected without reading rows
 SCALES = (1.0, 10.0, 100.0, 1000.0)  #: multiples of positions at which a model is tried
 COMPANION_FACTORS = (0.0, 2.0, -1e3, 1e100)  #: multiples of a row beside which a model is tried
@@ -37,10 +41,15 @@ Usable = tuple[np.ndarray, np.ndarray]  #: values of rows, and which rows count
 
 
 class Lattice(NamedTuple):
-    """The number m of units in a clip bound, at most 2^31 − 1: of log ratios; of gradients and summaries."""
+    """The number m of units in a clip bound, at most 2^31 − 1: of log ratios; of gradients."""
 
     ratio: int
     gradient: int
+
+
+def scale_of(multiplier: float, n: int) -> float:
+    """Return the least scale of the noise of a query in units; a row has `MOST_UNITS` at most."""
+    return min(max(LEAST_SCALE, PER_ROW * n), 2.0 * MOST_UNITS * multiplier)
 
 
 class LatticeEvaluator(Evaluator):
@@ -85,13 +94,24 @@ class LatticeEvaluator(Evaluator):
             sums[c] = self.gradient_integers(theta[c], bound).sum(axis=0)
         return sums, np.zeros(len(theta), np.int64)
 
-    def summary_sum(self, centre: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
-        """Return Σ_j k_j (k,) of all rows, in parts, which bound the memory, and 0."""
-        total = np.zeros(len(centre), np.int64)
-        for i in range(0, self.n, calls.MOST_ROWS):
-            part = np.arange(i, min(i + calls.MOST_ROWS, self.n))
-            total += self.summary_integers(centre, bound, part).sum(axis=0)
-        return total, 0
+    def answer_sums(self, questions: Sequence[Question]) -> tuple[np.ndarray, float, float]:
+        """Return Σ_j of integers (runs, N), in parts, which bound the memory, the unit and the rounding.
+
+        A row's numbers are rounded towards zero, each by less than a unit. Of two rows the roundings differ
+        by less than two units, and √N times that in norm.
+        """
+        scale = scale_of(1.0 / questions[0].sensitivity, self.n)
+        totals = np.zeros((len(questions), questions[0].size), np.int64)
+        for total, question in zip(totals, questions, strict=True):
+            for i in range(0, self.n, calls.MOST_ROWS):
+                part = np.arange(i, min(i + calls.MOST_ROWS, self.n))
+                numbers, usable = self._by_blocks(question.of_rows, part, (question.size,))
+                usable = usable & np.isfinite(numbers).all(axis=1)
+                total += (
+                    np.trunc(np.where(usable[:, None], numbers, 0.0) * scale).astype(np.int64).sum(axis=0)
+                )
+        # Numbers are floats, off by far less than a hundredth of a unit.
+        return totals, 1.0 / scale, 2.01 * math.sqrt(questions[0].size) / scale
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
@@ -159,16 +179,6 @@ class LatticeEvaluator(Evaluator):
             return np.zeros((self.n if chosen is None else len(chosen), len(theta)), np.int64)
         gradient, usable = self._row_gradients(theta, chosen)
         return clipped_integers(gradient, usable, bound, self._lattice.gradient)
-
-    def summary_integers(
-        self, centre: np.ndarray, bound: float, chosen: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the integers (n, k) of all rows' summaries less `centre` (k,), as of gradients."""
-        if not self.unit_of_gradients(bound) > SMALLEST_UNIT:
-            return np.zeros((self.n if chosen is None else len(chosen), len(centre)), np.int64)
-        method = functools.partial(calls.summaries, cast(SummaryModel, self._model))
-        summary, usable = self._by_blocks(method, chosen, (len(centre),))
-        return clipped_integers(summary - centre, usable, bound, self._lattice.gradient)
 
     def _row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None) -> Usable:
         """Return log ratios and which rows count, (n,) or (b,)."""

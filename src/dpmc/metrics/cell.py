@@ -223,8 +223,6 @@ def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     elif attrs.get("epsilon_kind") == "per-iteration":
         evaluations = sum(int(attrs[f"{name}_evaluations_per_iteration"]) for name in ("ratio", "gradient"))
         values["rows_per_iteration"] = evaluations * int(attrs["rows_per_evaluation"])
-    if int(attrs.get("sums_of_run", 0)):  # its rows clipped are counted as those of a gradient
-        values["sum_clip_fraction"] = total["gradient_clipped"] / (int(attrs["n"]) * len(chain.draws))
     values["diverged"] = total.get("diverging", 0)
     return values
 

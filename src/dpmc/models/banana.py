@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.models.summaries import WhiteSummaries
+from dpmc.base import NoisySum
 
 
 @dataclass(frozen=True)
-class Banana(WhiteSummaries):
+class Banana:
     """Likelihood x_2 ~ N(θ_2 + a(θ_1 − m)² + b, σ_2²), x_i ~ N(θ_i, σ_i²); prior Ban(0, σ_0² I, a, b, m).
 
     With φ(θ) = (θ_1, θ_2 + a(θ_1 − m)² + b, θ_3, …) the rows are normal around φ(θ), and φ(θ) is normal under
@@ -79,9 +79,20 @@ class Banana(WhiteSummaries):
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "BananaPosterior":
         """Return the exact posterior Ban(μ, Σ, a, b, m), likelihood tempered by T (Theorem 5.2)."""
-        precision = temperature * len(rows) / self.variance
+        return self._posterior(rows.mean(axis=0), temperature * len(rows))
+
+    @property
+    def summary_count(self) -> int:
+        return self.dimension
+
+    def posterior_given(self, noisy: NoisySum) -> "BananaPosterior":
+        """Return the posterior given a noisy sum of summaries: that of its mean, of fewer rows."""
+        return self._posterior(np.sqrt(self.variance) * noisy.total / noisy.n, noisy.rows_worth)
+
+    def _posterior(self, mean: np.ndarray, n: float) -> "BananaPosterior":
+        precision = n / self.variance
         variance = 1.0 / (precision + 1.0 / self.prior_variance)
-        return BananaPosterior(variance * precision * rows.mean(axis=0), variance, self)
+        return BananaPosterior(variance * precision * mean, variance, self)
 
 
 class BananaPosterior(NamedTuple):
@@ -92,7 +103,9 @@ class BananaPosterior(NamedTuple):
     model: Banana
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        normal = generator.standard_normal((size, len(self.mu)))
+        return self.at(generator.standard_normal((size, len(self.mu))), np.empty((size, 0)))
+
+    def at(self, normal: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         theta = self.mu + np.sqrt(self.variance) * normal
         theta[:, 1] -= self.model.a * (theta[:, 0] - self.model.m) ** 2 + self.model.b
         return theta

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from dpmc.base import NoisySum
 from dpmc.models.exponential import FlatPrior
 
 
@@ -43,6 +44,18 @@ class Circle(FlatPrior):
         squares = rows[:, 0] ** 2
         return CirclePosterior(squares.mean(), 0.5 / (self.a * len(rows) * temperature))
 
+    summary_count = 1
+
+    def summaries(self, rows: np.ndarray) -> np.ndarray:
+        """Return r² (n, 1)."""
+        return rows**2
+
+    def posterior_given(self, noisy: NoisySum) -> "CirclePosterior":
+        """Return the generalised posterior, averaged over Σr² given the noisy sum with a flat prior on it."""
+        n, sd = noisy.n, noisy.noise_sd
+        variance = 0.5 / (self.a * n * noisy.temperature) + (sd / n) ** 2
+        return CirclePosterior(float(noisy.total[0]) / n, variance)
+
 
 class CirclePosterior(NamedTuple):
     """The distribution of (√u cos v, √u sin v), u ~ N(mean, variance) truncated to u ≥ 0, v uniform."""
@@ -51,12 +64,15 @@ class CirclePosterior(NamedTuple):
     square_variance: float
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Return exact draws (size, 2): θ has density f(‖θ‖²), so ‖θ‖² has density ∝ f."""
+        return self.at(np.empty((size, 0)), generator.random((2, size)).T)
+
+    def at(self, normal: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+        """Return exact draws (m, 2): θ has density f(‖θ‖²), so ‖θ‖² has density ∝ f."""
         sd = np.sqrt(self.square_variance)
         # Quantiles of the normal distribution truncated to positive values, from its upper tail.
         tail = ndtr(self.square_mean / sd)
-        squares = np.maximum(self.square_mean - sd * ndtri(tail * (1.0 - generator.random(size))), 0.0)
-        radius, angle = np.sqrt(squares), 2.0 * np.pi * generator.random(size)
+        squares = np.maximum(self.square_mean - sd * ndtri(tail * (1.0 - uniform[:, 0])), 0.0)
+        radius, angle = np.sqrt(squares), 2.0 * np.pi * uniform[:, 1]
         return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
     def mean(self) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.base import Model, NoisySum
+from dpmc.base import Model
 from dpmc.common.errors import DpmcError
 from dpmc.common.threads import one_blas_thread
 from dpmc.evaluators.calls import without_warnings
@@ -77,8 +77,7 @@ def _values(model: Model, rows: np.ndarray) -> list[Any]:
         *((name, (theta, rows)) for name in densities for theta in positions),
     ]
     if hasattr(model, "summary_count"):
-        sums = NoisySum(np.full((2, int(model.summary_count)), 0.5), 10, 1.0, 1.0)
-        calls += [("summaries", (rows,)), ("summary_log_likelihood", (two, sums))]
+        calls.append(("summaries", (rows,)))
     values: list[Any] = []
     for name, arguments in calls:
         if not hasattr(model, name):

@@ -12,7 +12,7 @@ from dpmc.common.values import shown
 OPTIONAL_FUNCTIONS = (
     *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
-    *("summaries", "summary_count", "summary_log_likelihood"),
+    *("summaries", "summary_count", "posterior_given"),
 )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.models.summaries import WhiteSummaries
+from dpmc.base import NoisySum
 
 #: Seed of the covariance of the DP-HMC paper's 10-dimensional Gaussian.
 DP_HMC_COVARIANCE_SEED = 43235667
@@ -20,7 +20,7 @@ DP_HMC_EIGENVALUES = (
 
 
 @dataclass(frozen=True)
-class Gaussian(WhiteSummaries):
+class Gaussian:
     """Likelihood x ~ N(θ, Σ), prior θ ~ N(0, prior_variance I).
 
     The sufficient statistic is t(x) = Σ⁻¹x, with natural parameter θ: in a one-component move only one
@@ -67,10 +67,6 @@ class Gaussian(WhiteSummaries):
         centred = rows - theta
         return -0.5 * ((centred @ self.precision) * centred).sum(axis=1)
 
-    def natural(self, theta: np.ndarray) -> np.ndarray:
-        """Return θ, the mean of a row."""
-        return theta
-
     def summaries(self, rows: np.ndarray) -> np.ndarray:
         """Return Λᵀx (n, d) with ΛΛᵀ = Σ⁻¹, of unit covariance."""
         root = np.linalg.cholesky(self.precision)
@@ -82,9 +78,21 @@ class Gaussian(WhiteSummaries):
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "GaussianPosterior":
         """Return the exact posterior, likelihood tempered by T."""
-        weight = temperature * len(rows) * self.precision
+        return self._posterior(rows.mean(axis=0), temperature * len(rows))
+
+    @property
+    def summary_count(self) -> int:
+        return self.dimension
+
+    def posterior_given(self, noisy: NoisySum) -> "GaussianPosterior":
+        """Return the posterior given a noisy sum of summaries: that of its mean, of fewer rows."""
+        mean = np.linalg.solve(np.linalg.cholesky(self.precision).T, noisy.total / noisy.n)
+        return self._posterior(mean, noisy.rows_worth)
+
+    def _posterior(self, mean: np.ndarray, n: float) -> "GaussianPosterior":
+        weight = n * self.precision
         covariance = np.linalg.inv(weight + np.eye(self.dimension) / self.exact_prior_variance)
-        return GaussianPosterior(covariance @ weight @ rows.mean(axis=0), covariance)
+        return GaussianPosterior(covariance @ weight @ mean, covariance)
 
 
 class GaussianPosterior(NamedTuple):
@@ -94,7 +102,9 @@ class GaussianPosterior(NamedTuple):
     spread: np.ndarray
 
     def draws(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        normal = generator.standard_normal((size, len(self.centre)))
+        return self.at(generator.standard_normal((size, len(self.centre))), np.empty((size, 0)))
+
+    def at(self, normal: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         return self.centre + normal @ np.linalg.cholesky(self.spread).T
 
     def mean(self) -> np.ndarray:

@@ -8,11 +8,13 @@ dense that the next term is below 10⁻⁶. A family whose density depends on y 
 Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the predictors.
 """
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmc.common.errors import DpmcError
+from dpmc.models import families
 
 ENDS = -12.0, 12.0  #: of η in a table; rows beyond it have weight 0, which biases nothing
 STEP = 0.0125  #: largest distance of nodes in η
@@ -64,7 +66,11 @@ class ScoreTable:
         i, known = self._nearest(eta)
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
-        h = np.clip(self.family.score(node, y) / root, -self.clip, self.clip)
+        # A copy of a family of one's own: what it keeps of some rows must not reach others.
+        family = (
+            self.family if type(self.family).__module__ == families.__name__ else copy.deepcopy(self.family)
+        )
+        h = np.clip(family.score(node, y) / root, -self.clip, self.clip)
         distance = eta - node
         mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
         bound = np.maximum(self._high[i] - mean, mean - self._low[i])
@@ -91,12 +97,8 @@ class ScoreTable:
 
 def in_support(family: Any, y: np.ndarray) -> np.ndarray:
     """Return which outcomes (n,) a family can have."""
-    known: np.ndarray = np.isfinite(y)
-    if family.support == "binary":
-        return (y == 0.0) | (y == 1.0)
-    if family.support == "counts":
-        return known & (y >= 0.0) & (y == np.floor(y))
-    return known & (y > 0.0) if family.support == "positive" else known
+    has, _ = families.SUPPORTS[family.support]
+    return np.asarray(np.isfinite(y) & has(y))
 
 
 def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +117,7 @@ def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
-    base = family.log_base(y) if hasattr(family, "log_base") else 0.0
+    base = families.log_base(family, y)
     with np.errstate(all="ignore"):
         density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
     return np.where(np.isfinite(density), density, 0.0)
@@ -202,7 +204,7 @@ def check(family: Any) -> None:
     who = _name(family)
     if not abs(p.sum() - 1.0) < CLOSE:
         raise DpmcError(
-            f"{who}: log_density: integrates to {p.sum():.6g} over its support ({family.support}) at eta = 0, "
+            f"{who}: log_density: integrates to {p.sum():.6g} over support {family.support!r} at eta = 0; "
             "must be 1, with log_base if there is one"
         )
     kept = p > 1e-9

@@ -76,7 +76,7 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
             methods["statistics"] = lambda theta, rows: statistics(model, rows)
         if model.offers("summary_count"):
             methods["summaries"] = lambda theta, rows: summaries(cast(SummaryModel, model), rows)
-            _try_sums(cast(SummaryModel, model), positions, shape[0])
+            _try_sums(cast(SummaryModel, model), shape[0])
         used = not model.offers("gradient_form")  # which replaces it
         if gradients and not affine:
             model.needed("log_likelihood_gradient")
@@ -293,12 +293,12 @@ def _allowed(model: OwnModel, rows: np.ndarray) -> np.ndarray:
     return rows if accepts(rows) else rows[[accepts(rows[j : j + 1]) for j in range(len(rows))]]
 
 
-def _try_sums(model: SummaryModel, positions: Sequence[np.ndarray], n: int) -> None:
-    """Call `summary_log_likelihood` at made-up sums; raise DpmcError if it fails or returns another shape."""
-    theta, k = np.stack(positions), int(model.summary_count)
-    for total in (np.zeros((len(theta), k)), np.full((len(theta), k), 0.1 * n)):
-        values = model.summary_log_likelihood(theta, NoisySum(total, n, 1.0, 1.0))
-        real_array(values, (len(theta),), f"model: {name_of(model)}: summary_log_likelihood")
+def _try_sums(model: SummaryModel, n: int) -> None:
+    """Draw from `posterior_given` at made-up sums; raise DpmcError if it fails or draws another shape."""
+    d, k = int(model.dimension), int(model.summary_count)
+    for total in (np.zeros(k), np.full(k, 0.1 * n)):
+        drawn = model.posterior_given(NoisySum(total, n, 1.0, 1.0)).at(np.zeros((2, d)), np.full((2, 2), 0.5))
+        real_array(drawn, (2, d), f"model: {name_of(model)}: posterior_given: at")
 
 
 def _try_method(

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import rounded_up
-from dpmc.evaluators.lattice import LARGEST_SCALE, Lattice
+from dpmc.evaluators.lattice import LARGEST_SCALE, LEAST_SCALE, MOST_UNITS, PER_ROW, Lattice, scale_of
 from dpmc.privacy.events import (
     BarkerQuery,
     FastMetropolisQuery,
@@ -32,10 +32,6 @@ from dpmc.privacy.events import (
     SubsampledGaussianQuery,
 )
 
-LEAST_SCALE = 2.0**30  #: of the noise in units, and at least `PER_ROW` times n
-#: Rounding towards zero biases a sum by at most half a unit per row: less than a thousandth of the noise.
-PER_ROW = 1000.0
-MOST_UNITS = 2**31 - 1  #: m; so that squares of integers, and sums over up to 10^9 rows, fit 64 bits
 VARIATION = 0.021  #: S² times the total variation of one number, for S ≥ 1
 ROUNDED = 2.0**-52  #: relative error of a scale that is a float (`barker_sd`)
 SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
@@ -44,8 +40,8 @@ UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
 Noisy = GaussianQuery | SubsampledGaussianQuery | BarkerQuery
 
-SUM = "sum"  #: name of the query of noisy statistics, which has as many numbers as a row has summaries
-VECTORS = ("gradient", "batch gradient", SUM)  #: names of queries of several numbers
+VECTORS = ("gradient", "batch gradient")  #: names of queries of one number for each parameter
+SUM, SCORES, LENGTH = "sum", "scores", "length"  #: names of the queries of answers
 
 #: Why a kind of query has no discrete noise.
 REFUSED: dict[type[Query], str] = {
@@ -75,8 +71,12 @@ def units(multiplier: float, n: int) -> int:
 
 
 def numbers_in(event: Query, dimension: int, summaries: int) -> int:
-    """Return how many numbers a query has: d of a gradient, `summaries` of a sum of them, else one."""
-    return {SUM: summaries}.get(event.name, dimension) if event.name in VECTORS else 1
+    """Return how many numbers a query has: d of a gradient, `summaries` of a sum of them.
+
+    Scores have d, d(d + 1)/2 of their information and two more, at most.
+    """
+    scores = dimension + dimension * (dimension + 1) // 2 + 2
+    return {SUM: summaries, SCORES: scores, **dict.fromkeys(VECTORS, dimension)}.get(event.name, 1)
 
 
 def lattice_of(events: Iterable[Query], n: int) -> Lattice:
@@ -87,6 +87,12 @@ def lattice_of(events: Iterable[Query], n: int) -> Lattice:
     """
     m = {True: 1, False: 1}
     for event in noisy(events):
+        if event.name in (
+            SUM,
+            SCORES,
+            LENGTH,
+        ):  # each has a lattice of its own (`LatticeEvaluator.answer_sums`)
+            continue
         is_vector, multiplier = event.name in VECTORS, multiplier_of(event)
         m[is_vector] = max(m[is_vector], units(multiplier, n))
         if 2.0 * m[is_vector] * multiplier > LARGEST_SCALE:
@@ -122,7 +128,7 @@ def price_of(
     """
     parts = []
     for event in noisy(events):
-        scale = min(max(LEAST_SCALE, PER_ROW * n), 2.0 * MOST_UNITS * multiplier_of(event))
+        scale = scale_of(multiplier_of(event), n)
         rounded = ROUNDED if isinstance(event, BarkerQuery) else 0.0
         parts.append(Part(event.count * numbers_in(event, dimension, summaries), scale, rounded))
     numbers = sum(part.numbers for part in parts)

@@ -8,11 +8,12 @@ All methods work on several chains at once: θ is (chains, d), results are (chai
 diverged proposal the result is −∞, a rejection, or NaN; its query is spent nevertheless.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dpmc.base import FastRule, NoiseSource, has_diverged
+from dpmc.base import FastRule, NoiseSource, Question, has_diverged
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.evaluators.poisson import BoundedRows
@@ -52,18 +53,22 @@ class PrivateData:
         clipped = {"ratio_clipped": self.ratio_clipped, "gradient_clipped": self.gradient_clipped}
         return clipped if self.tests is None else {**self.tests._asdict(), **clipped}
 
-    def noisy_sum(self, centre: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
-        """Sum mechanism: nc + Σ clip(t(x_j) − c) + σz (chains, k), one z for all chains of a run.
+    @property
+    def runs(self) -> int:
+        """Return the number of runs, each with its own answers."""
+        return self._noise.runs
 
-        The model's summaries t, less the public centre c (k,), are clipped to Euclidean norm `clip`; a row
-        that is not finite counts as c. Replacing a row changes the sum by at most 2 clip, and σ is
-        `multiplier` times that.
+    def answers(self, questions: Sequence[Question]) -> np.ndarray:
+        """Gaussian mechanism: Σ_j t(x_j) + N(0, I) (runs, N), t the numbers of a question, one for each run.
+
+        A question has each row's numbers in units of their noise, and the proof of their sensitivity
+        (`privacy/questions.py`). The noise multiplier is 1/`sensitivity`. Integer sums are in units of 1/S, S
+        the scale of their noise; rounding moves each of N numbers by less than two units more, and the noise
+        is larger in proportion.
         """
-        total, count = self._evaluator.summary_sum(centre, clip)
-        self.gradient_clipped += count
-        unit = self._evaluator.unit_of_gradients(clip)
-        noisy = self._noise.shared(total, unit, multiplier * 2.0 * clip) + self.n * centre
-        return noisy.repeat(len(self._words) // len(noisy), axis=0)  # runs have equally many chains
+        sensitivity = questions[0].sensitivity
+        totals, unit, rounding = self._evaluator.answer_sums(questions)
+        return self._noise.shared(totals, unit, 1.0 + rounding / sensitivity)
 
     def penalty_log_ratio(
         self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float

@@ -56,8 +56,14 @@ class LabNoise:
         noisy: np.ndarray = unit * total + sd * self._gradient_normals[self._i, :, stage]
         return noisy
 
+    @property
+    def runs(self) -> int:
+        """Return the number of runs."""
+        return len(self._run_generators)
+
     def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:
-        """Return unit · total (k,) + N(0, sd²) (runs, k), which the chains of a run share."""
-        normals = np.array([generator.standard_normal(len(total)) for generator in self._run_generators])
+        """Return unit · total (runs, k) + N(0, sd²), which the chains of a run share."""
+        size = total.shape[1]
+        normals = np.array([generator.standard_normal(size) for generator in self._run_generators])
         noisy: np.ndarray = unit * total + sd * normals
         return noisy

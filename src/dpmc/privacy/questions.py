@@ -5,9 +5,9 @@ row moves the sum of all rows by at most `sensitivity` in Euclidean norm, so tha
 noise is a Gaussian query of noise multiplier 1/`sensitivity`. Rows are clamped whatever is in them: no bound
 rests on what a model says. A row whose numbers are not finite counts as 0.
 
-**Scores.** Row i adds s_i of length S_i ≤ B along a unit vector ±e_i, M_i = m_i e_i e_iᵀ with 0 ≤ m_i ≤ H, and
-q_i = S_i². With noise sds σ_s, σ_h (off the diagonal σ_h/√2, so that M's is isotropic in Frobenius norm) and
-σ_q, two rows differ, in units of noise and squared, by
+**Scores.** Row i adds s_i of length S_i ≤ B along a unit vector ±e_i, M_i = m_i e_i e_iᵀ with 0 ≤ m_i ≤ H,
+and q_i = S_i². With noise sds σ_s, σ_h (off the diagonal σ_h/√2, so that M's is isotropic in Frobenius norm)
+and σ_q, two rows differ, in units of noise and squared, by
 
     F = (S₁² + S₂² + 2γS₁S₂)/σ_s² + (S₁² − S₂²)²/σ_q² + (m₁² + m₂² − 2m₁m₂γ²)/σ_h², γ = |cos(e₁, e₂)|.
 
@@ -17,17 +17,19 @@ most, so at most 2 + 2γ. The third is convex in each m, so largest at a corner:
 H²/σ_h². If γ² ≥ ½ it is g at most, and 2 + 2γ ≤ 4. Else 2 + 2γ + g(2 − 2γ²) ≤ 4 + g if and only if g ≤ 2(1 −
 γ)/(1 − 2γ²), whose minimum over γ is 1.707. ∎ So q is free, and M costs H in place of √2 H.
 
-The residual spread χ_i = min(h_i², c²) of a location family is free, too, with σ_χ = √2 c² σ_s/B: let x ≥ y be
-the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1 (to which s_i is clamped), |p₁ − p₂| ≤ 1 − y, and x + y + 2γ√(xy) + ½(x − y)² + ½(p₁ − p₂)²
-grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
+The residual spread χ_i = min(h_i², c²) is free, too, with σ_χ = √2 c² σ_s/B, if S_i is clamped to B√χ_i/c as
+well. Let x ≥ y be the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1, |p₁ − p₂| ≤ 1 − y, and x + y + 2γ√(xy) + ½(x −
+y)² + ½(p₁ − p₂)² grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from dpmc.base import SummaryModel
+from dpmc.evaluators import calls
+from dpmc.models.regression import Regression
 from dpmc.models.score_tables import ScoreTable
 
 MARGIN = 1.0 - 2.0**-30  #: of bounds, so that rounding errors do not exceed them
@@ -36,48 +38,37 @@ LARGEST_SHARE = 0.298
 FARTHEST = 3.0  #: bound of the logarithm of a row's length
 
 
-class Question(Protocol):
-    """What one noisy answer asks."""
-
-    @property
-    def size(self) -> int:
-        """Return the number N of numbers of the answer."""
-
-    @property
-    def sensitivity(self) -> float:
-        """Return the largest change of the sum if one row is replaced, in units of its noise."""
-
-    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
-
-    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,), which may be computed in another way."""
-
-
 @dataclass(frozen=True, eq=False)
 class SumQuestion:
     """Σ clip(t(x_j) − centre), t the model's summaries, clipped to Euclidean norm `clip`."""
 
+    model: SummaryModel
     centre: np.ndarray  # (k,)
     clip: float
     sensitivity: float
 
     @property
     def size(self) -> int:
+        """Return the number of summaries."""
         return len(self.centre)
 
-    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        from dpmc.evaluators import calls
+    @property
+    def noise_sd(self) -> float:
+        """Return the sd of the noise of each component of the sum."""
+        return 2.0 * self.clip / self.sensitivity
 
-        deviation = calls.summaries(model, rows) - self.centre
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's numbers (n, N), in units of their noise."""
+        deviation = calls.summaries(self.model, rows) - self.centre
         norm = np.sqrt((deviation**2).sum(axis=1))
         usable = np.isfinite(norm)
-        factor = np.where(norm > self.clip, MARGIN * self.clip / np.where(norm > self.clip, norm, 1.0), 1.0)
-        sd = 2.0 * self.clip / self.sensitivity
-        return np.where(usable[:, None], deviation, 0.0) * np.where(usable, factor, 0.0)[:, None] / sd
+        most = MARGIN * self.clip
+        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
+        return np.where(usable[:, None], deviation, 0.0) * factor[:, None] / self.noise_sd
 
-    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        return np.asarray(self.of_rows(model, rows).sum(axis=0))
+    def total(self, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,)."""
+        return np.asarray(self.of_rows(rows).sum(axis=0))
 
 
 class ScoreAnswer(NamedTuple):
@@ -96,6 +87,7 @@ class ScoreQuestion:
     w = min(1, B/(a sup ‖Tz‖), H/(aκ‖Tz‖²)) is a function of the predictors alone, so that ψ stays unbiased.
     """
 
+    model: Regression
     table: ScoreTable
     theta: np.ndarray  # (p,)
     whitening: np.ndarray  # T (p, p)
@@ -130,15 +122,14 @@ class ScoreQuestion:
 
     @property
     def size(self) -> int:
+        """Return the number of numbers."""
         p = len(self.theta)
         return p + p * (p + 1) // 2 + 1 + self.asks_spread
 
-    def _parts(
-        self, model: Any, rows: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _parts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return Tz (n, p), f and g (n,) with s_j = f Tz and M_j = g (Tz)(Tz)ᵀ, q (n,) and χ (n,)."""
-        z = model.design(rows)
-        row = self.table.at(z @ self.theta, model.response(rows))
+        z = self.model.design(rows)
+        row = self.table.at(z @ self.theta, self.model.response(rows))
         tz = z @ self.whitening
         square = (tz**2).sum(axis=1)
         length = np.sqrt(square)
@@ -157,21 +148,27 @@ class ScoreQuestion:
         f, g, square, chi = (np.where(usable, part, 0.0) for part in (f, g, square, chi))
         return tz, f, g, f**2 * square, chi
 
-    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        tz, f, g, q, chi = self._parts(model, rows)
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's numbers (n, N), in units of their noise."""
+        tz, f, g, q, chi = self._parts(rows)
         i, j = np.triu_indices(len(self.theta))
         twice = np.where(i == j, 1.0, np.sqrt(2.0)) / self.information_sd
         columns = [tz * (f / self.noise_sd)[:, None], tz[:, i] * tz[:, j] * g[:, None] * twice]
         columns += [(q / self.squares_sd)[:, None], (chi / self.spread_sd)[:, None]]
         return np.concatenate(columns[: 3 + self.asks_spread], axis=1)
 
-    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        tz, f, g, q, chi = self._parts(model, rows)
-        i, j = np.triu_indices(len(self.theta))
+    def total(self, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,)."""
+        tz, f, g, q, chi = self._parts(rows)
         information = (tz * g[:, None]).T @ tz
-        twice = np.where(i == j, 1.0, np.sqrt(2.0)) / self.information_sd
-        last = [q.sum() / self.squares_sd, chi.sum() / self.spread_sd][: 1 + self.asks_spread]
-        return np.concatenate([f @ tz / self.noise_sd, information[i, j] * twice, last])
+        return self.numbers(ScoreAnswer(f @ tz, information, float(q.sum()), float(chi.sum())))
+
+    def numbers(self, answer: ScoreAnswer) -> np.ndarray:
+        """Return an answer as numbers (N,) in units of their noise, the inverse of `answer`."""
+        i, j = np.triu_indices(len(self.theta))
+        entries = answer.information[i, j] * np.where(i == j, 1.0, np.sqrt(2.0)) / self.information_sd
+        last = [answer.squares / self.squares_sd, answer.spread / self.spread_sd][: 1 + self.asks_spread]
+        return np.concatenate([answer.scores / self.noise_sd, entries, last])
 
     def answer(self, numbers: np.ndarray) -> ScoreAnswer:
         """Return noisy numbers (N,) in the question's own units."""
@@ -189,6 +186,7 @@ class ScoreQuestion:
 class LengthQuestion:
     """Σ clip(ln(a ‖Tz‖/√p), ±3) at one public θ: how far T is from making rows white. Sensitivity 6."""
 
+    model: Regression
     table: ScoreTable
     theta: np.ndarray
     whitening: np.ndarray
@@ -200,16 +198,15 @@ class LengthQuestion:
         """Return the noise sd of the sum of logarithms."""
         return 2.0 * FARTHEST / self.sensitivity
 
-    def of_rows(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        z = model.design(rows)
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's numbers (n, N), in units of their noise."""
+        z = self.model.design(rows)
         tz = z @ self.whitening
         with np.errstate(all="ignore"):
             length = np.sqrt((tz**2).sum(axis=1) / len(self.theta)) * self.table.root(z @ self.theta)
             logs = np.clip(np.log(length), -FARTHEST, FARTHEST)
         return np.where(np.isnan(logs), 0.0, logs)[:, None] / self.noise_sd
 
-    def total(self, model: Any, rows: np.ndarray) -> np.ndarray:
-        return np.asarray(self.of_rows(model, rows).sum(axis=0))
-
-
-Questions = Sequence[Question]
+    def total(self, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,)."""
+        return np.asarray(self.of_rows(rows).sum(axis=0))

@@ -80,9 +80,11 @@ class SecureNoise:
         noisy: np.ndarray = unit * noisy_sum(total, sd)
         return np.where(unit == 0.0, 0.0, noisy)
 
+    runs = 1  # a release is of one run
+
     def shared(self, total: np.ndarray, unit: float, sd: float) -> np.ndarray:
         """Return unit · (total + Z) (1, k), Z independent discrete Gaussian of one scale S, for one run."""
-        return self.vectors(total[None], unit, sd, 0)
+        return self.vectors(total, unit, sd, 0)
 
     def vectors(self, total: np.ndarray, unit: float, sd: float, stage: int) -> np.ndarray:
         """Return unit · (total + Z) (chains, d), Z independent discrete Gaussian of one scale S."""

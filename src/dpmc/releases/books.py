@@ -10,16 +10,17 @@ set.
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple, Self
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.answers import Answer
 from dpmc.algorithms.hyperparameters import calibrated, checked, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, not_above_text, shown
 from dpmc.privacy import accountants
-from dpmc.privacy.events import Query, counts, from_json
+from dpmc.privacy.events import Query, counts, from_counts, from_json
 from dpmc.privacy.lattice import SUM, Price, noisy, numbers_in, price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunQueries
@@ -137,12 +138,14 @@ def _declared(
         try:
             cls: Any = algorithm_class(name)
             own, full = dict(values), dict(values)
+
+            def run_of(made: Mapping[str, Any], cls: Any = cls) -> RunQueries:
+                return RunQueries.of(read(cls, made, "hyperparameters", d), n, chains)
+
             if cls.calibrates_run:
                 own, full = (calibrated(cls, values, *_pair(budget), n) for budget in (books.budget, whole))
-                own = _as_recorded(own, values, books)
-            run, most = (
-                RunQueries.of(read(cls, made, "hyperparameters", d), n, chains) for made in (own, full)
-            )
+                own = _as_recorded(own, values, books, run_of)
+            run, most = run_of(own), run_of(full)
             noisy(run.once + run.each)  # refuses what no release can have
         except DpmcError as error:
             refusal = error
@@ -162,13 +165,23 @@ def _pair(budget: Budget) -> tuple[float, float]:
     return budget.epsilon, budget.delta
 
 
-def _as_recorded(made: dict[str, Any], values: Mapping[str, Any], books: _Books) -> dict[str, Any]:
+def _as_recorded(
+    made: dict[str, Any],
+    values: Mapping[str, Any],
+    books: _Books,
+    run_of: Callable[[Mapping[str, Any]], RunQueries],
+) -> dict[str, Any]:
     """Return calibrated hyperparameters with the noise that the ledger has, if that is as computed here."""
-    for event in books.reserved:
-        noise = getattr(event, "noise_multiplier", math.nan)
-        if "noise_multiplier" not in values and math.isclose(made["noise_multiplier"], noise, rel_tol=CLOSE):
-            made["noise_multiplier"] = noise
-    return made
+    name = "noise_multiplier"
+    first = next(iter(books.reserved), None)
+    declared = run_of(made).once[:1]
+    if name in values or first is None or not declared:
+        return made
+    ratio = getattr(first, name, math.nan) / getattr(declared[0], name, math.nan)
+    near = [made[name] * (ratio if abs(ratio - 1.0) < CLOSE else 1.0)]
+    near += [math.nextafter(near[0], end) for end in (0.0, math.inf)]  # what rounds to the ledger's
+    fitting = (one for one in near if run_of({**made, name: one}).once[:1] == from_counts({first: 1}))
+    return {**made, name: next(fitting, made[name])}
 
 
 def _refuse_centre(values: Mapping[str, Any], run: RunQueries, books: _Books) -> None:
@@ -183,7 +196,7 @@ def _refuse_centre(values: Mapping[str, Any], run: RunQueries, books: _Books) ->
 def _of_counts(run: RunQueries, attrs: Attributes, entry: Mapping[str, Any]) -> str:
     """Return a problem of the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
-    if asked not in (None, done) or (asked is None and not run.each):  # a sum alone needs a number
+    if asked not in (None, done) or (asked is None and not run.each and done != Answer.default_iterations):
         return f"ledger: entry in data_ledger: does not fit {done} iterations"
     if not run.each and done == 0:  # one sum serves all iterations
         return "iterations: 0 have no draw"
@@ -220,7 +233,9 @@ def _of_price(
     price, n, d = books.price, attrs["n"], attrs["dimension"]
     epsilon, delta, iterations = entry["epsilon"], entry["delta"], entry["about"]["iterations"]
     summaries = price["numbers"] if summaries is None else summaries
-    if iterations is None:  # all that the whole budget allows, or fewer if the study says so
+    if iterations is None and not full.each:
+        iterations = Answer.default_iterations
+    elif iterations is None:  # all that the whole budget allows, or fewer if the study says so
         once, each = (
             sum(event.count * numbers_in(event, d, summaries) for event in events)
             for events in (full.once, full.each)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmc import models
+from dpmc.algorithms import ALGORITHMS, algorithm_class
+from dpmc.algorithms.answers import Answer
+from dpmc.algorithms.hyperparameters import read as read_algorithm
 from dpmc.base import DIVERGED, has_diverged
 from dpmc.common import checks
 from dpmc.common.errors import DpmcError
@@ -107,19 +110,33 @@ ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
     "/constant_data": (("theta_0", "chain", "parameter"), LIBRARY),
 }
 OPTIONAL = {"description"}  #: of that, what a release may lack
+#: Methods that ask once, whose releases have a group of what was asked and answered.
+ANSWERING = [cls for name in ALGORITHMS if issubclass(cls := algorithm_class(name), Answer)]
+VARIABLES |= {name: (dims, (np.float64,)) for cls in ANSWERING for name, dims in cls.arrays.items()}
+RECOMPUTED = 1e-6  #: relative difference of what is asked by two machines, at most
 
 
 def check(tree: "xarray.DataTree") -> list[str]:
     """Return what keeps a tree from being a release, one text each; [] if nothing does."""
     if mode_of(tree) == "lab":
         return [LAB]
-    groups = {group.path: group for group in tree.subtree}
-    problems = [f"{_plain(path)}: group is not allowed" for path in groups if path not in ALLOWED]
-    problems += [f"{path}: group is missing" for path in ALLOWED if path not in groups]
+    groups, method = {group.path: group for group in tree.subtree}, answering(tree.attrs.get("ledger"))
+    allowed = ALLOWED | ({"/answer": (tuple(method.arrays), LIBRARY)} if method else {})
+    problems = [f"{_plain(path)}: group is not allowed" for path in groups if path not in allowed]
+    problems += [f"{path}: group is missing" for path in allowed if path not in groups]
     for path, group in groups.items():
-        if path in ALLOWED:
-            problems += [f"{path}: {text}" for text in _of_group(group, *ALLOWED[path])]
+        if path in allowed:
+            problems += [f"{path}: {text}" for text in _of_group(group, *allowed[path])]
     return problems or _inconsistent(tree)
+
+
+def answering(ledger: object) -> type[Answer] | None:
+    """Return the method that asks once whose queries the text of a ledger has; None if it has others."""
+    try:
+        names = {event["name"] for event in json.loads(str(ledger))["reserved"]}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return next((cls for cls in ANSWERING if names == cls.asks), None)
 
 
 def mode_of(tree: "xarray.DataTree") -> str:
@@ -173,7 +190,7 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
 
 def _inconsistent(tree: "xarray.DataTree") -> list[str]:
     """Return what does not fit together in a tree whose parts are right by themselves."""
-    groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats", "constant_data")}
+    groups = {name: group.to_dataset() for name, group in tree.children.items()}
     own = {str(name): np.asarray(value).tolist() for name, value in tree.attrs.items()}
     # Sizes first, before arrays of these sizes are made.
     return _of_sizes(groups, own) or _of_labels(groups, own) + _of_draws(groups, own) + _of_entry(groups, own)
@@ -269,7 +286,37 @@ def _of_entry(groups: Groups, own: Mapping[str, Any]) -> list[str]:
     if own["temperature"] != temperature:
         problems.append(f"/: temperature: must be {temperature}, that of the model with n rows")
     summaries = getattr(model, "summary_count", None)
-    return problems or [f"/: {text}" for text in books.problems(own, entry, summaries)]
+    problems = problems or [f"/: {text}" for text in books.problems(own, entry, summaries)]
+    return problems or _of_answer(groups, own, model)
+
+
+def _of_answer(groups: Groups, own: Mapping[str, Any], model: Any) -> list[str]:
+    """Return problems of what was asked and answered: what was asked follows from the answers before it."""
+    cls = answering(own["ledger"])
+    if cls is None:
+        return []
+    arrays = {name: groups["answer"][name].values for name in cls.arrays}
+    if not all(np.isfinite(values).all() for values in arrays.values()):
+        return ["/answer: must be finite"]
+    if model is None:
+        return []
+    events = json.loads(own["ledger"])["reserved"]
+    costs = [event["count"] / event["noise_multiplier"] ** 2 for event in events]
+    values = {"noise_multiplier": sum(costs) ** -0.5, **json.loads(own["hyperparameters"])}
+    method: Any = read_algorithm(cls, values, "hyperparameters", own["dimension"])
+    sizes = method.sizes(model)
+    if any(size != sizes[name] for name, size in groups["answer"].sizes.items()):
+        return [f"/answer: sizes {shown(dict(groups['answer'].sizes))}: must be {sizes}"]
+    try:
+        asked = method.asked(arrays, model, own["n"])
+        same = {
+            name: np.abs(values - asked[name]).max(initial=0.0)
+            <= RECOMPUTED * np.abs(values).max(initial=0.0)
+            for name, values in arrays.items()
+        }
+    except (ArithmeticError, ValueError) as error:  # of linear algebra on arbitrary numbers
+        return [f"/answer: cannot be computed again ({error})"]
+    return [f"/answer: {name}: is not what is asked after these answers" for name in same if not same[name]]
 
 
 def known_model(description: str | None, name: str) -> Definition | None:

@@ -170,7 +170,7 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.queries().total(Plan.of(cell, resumed).paid)
-    cell.algorithm.check(problem.model)
+    cell.algorithm.check(problem.model, problem.n)
     price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
     cell = dataclasses.replace(
@@ -342,6 +342,8 @@ class ReleaseLoop(Loop):
         run.ledger.forfeit()
         self.done, no = about["done"], np.zeros(len(about["theta"]), np.bool_)
         self.state, self.prepared = State(about["theta"], about["carried"], no, no), about["prepared"]
+        if self.prepared:
+            self.keep_answers()
         if "draws" in about:
             run.draws, run.counts = [about["draws"]], [about["counts"]]
         self.lost = about["lost"] + (about["reserved"] if began else 0)
@@ -464,5 +466,6 @@ def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
             "/posterior": group({"theta": (posterior, draws)}, posterior, {}),
             "/sample_stats": group(statistics, along, totals),
             "/constant_data": group({"theta_0": (start, run.start)}, start, {}),
+            **({"/answer": xarray.Dataset(run.answer, attrs=library)} if run.answer else {}),
         }
     )

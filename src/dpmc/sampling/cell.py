@@ -118,9 +118,8 @@ class Cell(Generic[_P]):
         costs more than the budget.
         """
         kind = self.epsilon_kind if self.queries().each else FREE
-        return iterations_within(
-            self.budget_iterations, self.iterations, self.most_iterations, self.epsilon, kind
-        )
+        asked = self.iterations or self.algorithm.default_iterations or None
+        return iterations_within(self.budget_iterations, asked, self.most_iterations, self.epsilon, kind)
 
     iterations_made = derived(DRAWS, lambda cell: cell.allowed_iterations())
     accountant_name = derived(
@@ -143,10 +142,6 @@ class Cell(Generic[_P]):
     rows_per_evaluation = derived(FILE, lambda cell: cell.algorithm.batch_size or cell.problem.n)
     ratio_evaluations_per_iteration = derived(FILE, lambda cell: cell.needs.ratios)
     gradient_evaluations_per_iteration = derived(FILE, lambda cell: cell.needs.gradients)
-    # Whether proposals are tested without a log ratio over rows.
-    has_public_test = derived(FILE, lambda cell: 1 if cell.algorithm.has_public_test else None)
-    # Whether a sum is released that all iterations share.
-    sums_of_run = derived(FILE, lambda cell: 1 if cell.algorithm.queries(cell.problem.n).run else None)
 
     @property
     def needs(self) -> Needs:

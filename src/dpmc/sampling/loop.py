@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpmc.algorithms.answers import Answer
 from dpmc.base import Algorithm, Draws, Model, Needs, State
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
@@ -93,7 +94,7 @@ def iterate(
 
 def try_cell(cell: Cell[Setting]) -> None:
     """Try a cell's model; raise DpmcError if the algorithm cannot sample it, or if it must not be used."""
-    cell.algorithm.check(cell.problem.model)
+    cell.algorithm.check(cell.problem.model, cell.problem.n)
     cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
 
 
@@ -160,6 +161,8 @@ class Loop:
                             set_state(streams[purpose], text)
                     for jitter in run.jitters:
                         jitter.fast_forward(self.done)
+                if self.prepared:
+                    self.keep_answers()
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             rule = f"cannot be read as a checkpoint ({error}); delete it to start anew"
             raise DpmcError(f"{checkpoint}: {rule}") from None
@@ -245,8 +248,15 @@ class Loop:
         with np.errstate(over="ignore", invalid="ignore"):
             carried = self.algorithm.prepare(self.state.theta, self.problem.model, private, generators)
         self.state, self.prepared = self.state._replace(carried=carried), True
+        self.keep_answers()
         none = np.zeros(len(carried), np.int64)
         return np.array([private.diagnostics().get(name, none) for name in names])
+
+    def keep_answers(self) -> None:
+        """Give each run its answer, of a method that has one: its chains carry the same."""
+        if isinstance(self.algorithm, Answer):
+            for run, carried in zip(self.runs, self.state.carried[:: self.runs[0].cell.chains], strict=True):
+                run.answer = self.algorithm.group(carried, self.problem.model)
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
         """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""

@@ -50,6 +50,8 @@ class Run:
     jitters: list[Any] = working()  # per chain, its Halton sequence; empty if the algorithm uses none
     draws: list[np.ndarray] = working(default_factory=list)  # blocks (chains, kept, d)
     counts: list[np.ndarray] = working(default_factory=list)  # blocks (kinds, chains, windows of thin)
+    #: What was asked and answered, by name, with dimensions; of methods that ask once.
+    answer: dict[str, tuple[tuple[str, ...], np.ndarray]] = working(default_factory=dict)
     chains: chain_files.Chains | None = working(default=None)  # of a finished run
 
     mode = derived(FILE | RELEASE, lambda run: run.ledger.mode, check=checks.text("release", "release"))
@@ -96,7 +98,9 @@ class Run:
         windows = dict(zip(names, counts[:, :, : self.total // self.thin], strict=True))
         attrs = attributes(facts(cell, FILE) | facts(self, FILE) | {"evaluator": evaluator})
         totals = dict(zip(names, counts.sum(axis=2), strict=True))
-        self.chains = chain_files.Chains(attrs, self.start, draws, totals, windows, problem.parameters)
+        self.chains = chain_files.Chains(
+            attrs, self.start, draws, totals, windows, problem.parameters, self.answer
+        )
         return self.chains
 
 

@@ -105,7 +105,11 @@ def recommend(
     for problem in problems:
         check_starts(problem.model, problem.starts[:1])
         problem.exact = replace(problem.exact, reference=reference_draws(problem, scales(problem)))
-    found = tuple(prediction_of(method, problems, epsilon, delta, rows_per_person) for method in candidates())
+    found = tuple(
+        prediction_of(method, problems, epsilon, delta, rows_per_person)
+        for method in ALGORITHMS
+        if vars(algorithm_class(method)).get("is_recommended")
+    )
     worth = [prediction for prediction in found if prediction.is_worth_it]
     best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
     return Recommendation(best, found, notes(problems))
@@ -145,7 +149,7 @@ def prediction_of(
         made = make(calibrated(cls, values, float(epsilon), delta, first.n, rows_per_person))
         if not made.queries().each:
             made = replace(made, iterations=DEFAULT_ITERATIONS)
-        made.algorithm.check(first.model)
+        made.algorithm.check(first.model, first.n)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
         chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
