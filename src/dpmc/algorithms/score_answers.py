@@ -232,6 +232,7 @@ def mean_weight(b: float, p: int) -> float:
     return float((np.minimum(1.0, b * np.sqrt(p) / length) * length**2).mean()) / p
 
 
+@functools.lru_cache(maxsize=4096)  # asked in each round of each run
 def predicted_variance(b: float, at: Reference, p: int, strength: float) -> float:
     """Return n times the variance of a coefficient, white normal rows, at B = b sup √p; up to a factor.
 
