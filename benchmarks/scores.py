@@ -58,11 +58,19 @@ def method_of(epsilon: float, n: int) -> NoisyScores:
 
 
 def posterior_of(
-    model: Regression, method: NoisyScores, rows: np.ndarray, g: np.random.Generator, tables: Tables, integers: bool
+    model: Regression,
+    method: NoisyScores,
+    rows: np.ndarray,
+    g: np.random.Generator,
+    tables: Tables,
+    integers: bool,
 ) -> Posterior:
     """Return the posterior given the answers: as `NoisyScores.ask`, but tables of a family are made once."""
     n, d = len(rows), len(model.design.coefficients)
-    evaluator, noise = evaluators.evaluator_of(model, rows), LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, d)), [g])
+    evaluator, noise = (
+        evaluators.evaluator_of(model, rows),
+        LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, d)), [g]),
+    )
     words = np.zeros((1, 1, 0), np.uint64)
     private = PrivateData(evaluator, 1.0, noise, words)
     if integers:
@@ -105,7 +113,12 @@ def refusal(model: Regression, method: NoisyScores, n: int) -> str:
 
 
 def measured(
-    cell: Cell, model: Regression, source: Callable[[int], DataSet], sets: int, tables: Tables, python: str | None
+    cell: Cell,
+    model: Regression,
+    source: Callable[[int], DataSet],
+    sets: int,
+    tables: Tables,
+    python: str | None,
 ) -> dict[str, Any]:
     """Return a row of the table."""
     method, integers = method_of(cell.epsilon, cell.n), cell.part == "release"
@@ -121,10 +134,16 @@ def measured(
             peers.append(peer(cell, model, one, method.mu, g))
             kept.append(one)
         data.append(one._replace(rows=np.empty(0)))
-    row = {**dict(zip(KEY, cell, strict=False)), **judged(found, data), "refused": refusal(model, method, cell.n)}
+    row = {
+        **dict(zip(KEY, cell, strict=False)),
+        **judged(found, data),
+        "refused": refusal(model, method, cell.n),
+    }
     if cell.residual and not cell.outcomes:
         last = np.array([[pair[0][-1], pair[1][-1]] for pair in found])
-        row["log_sd_coverage"] = 100.0 * (np.abs(last[:, 0] - np.log(cell.residual)) < HALF_WIDTH * last[:, 1]).mean()
+        row["log_sd_coverage"] = (
+            100.0 * (np.abs(last[:, 0] - np.log(cell.residual)) < HALF_WIDTH * last[:, 1]).mean()
+        )
     if bounds:
         row["lower_bound"] = best(np.array(bounds)[:, None], data)
         row |= trial_of(cell)
@@ -142,7 +161,11 @@ def peer(cell: Cell, model: Regression, data: DataSet, mu: float, g: np.random.G
     z, y = model.design(data.rows), data.rows[:, 0]
     if cell.regression == "linear":
         return adassp(z, y, mu, g)
-    return objective_perturbation(z, y, cell.epsilon, 0.1 / cell.n, g) if cell.regression == "logistic" else z[:1]
+    return (
+        objective_perturbation(z, y, cell.epsilon, 0.1 / cell.n, g)
+        if cell.regression == "logistic"
+        else z[:1]
+    )
 
 
 def trial_of(cell: Cell) -> dict[str, float]:
@@ -155,7 +178,9 @@ def trial_of(cell: Cell) -> dict[str, float]:
 def of_size(regression: str, folder: Path) -> dict[str, Any]:
     """Return seconds and memory of `dpmc.sample` on `LARGE` rows, in a process of its own."""
     code = f"import scores; scores.sample_many({regression!r})"
-    told = subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True)
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, check=True, capture_output=True, text=True
+    )
     cell = "size", "", regression, "normal", LARGE, 10, 1.0
     return {**dict(zip(KEY, cell, strict=True)), "sets": 1, **json.loads(told.stdout.splitlines()[-1])}
 
@@ -210,7 +235,11 @@ def jobs(sets: int | None, python: str | None) -> dict[str, Callable[[], dict[st
 def measure(given: argparse.Namespace) -> pd.DataFrame:
     """Measure what is missing; write the table after each cell."""
     path = given.output
-    rows = pd.read_csv(path, dtype={"case": str, "refused": str}, keep_default_na=True) if path.exists() else None
+    rows = (
+        pd.read_csv(path, dtype={"case": str, "refused": str}, keep_default_na=True)
+        if path.exists()
+        else None
+    )
     known = set() if rows is None else {", ".join(map(str, row)) for row in keyed(rows)}
     todo = jobs(given.sets, given.diffprivlib)
     todo = {key: job for key, job in todo.items() if key not in known and re.search(given.cells, key)}
@@ -224,7 +253,11 @@ def measure(given: argparse.Namespace) -> pd.DataFrame:
         rows = pd.concat([rows, pd.DataFrame([row])]) if rows is not None else pd.DataFrame([row])
         with replacing(path) as temporary:
             rows.to_csv(temporary, index=False, float_format="%.4g")
-        shown = {name: f"{row[name]:.3g}" for name in ("error", "coverage", "worst", "width", "seconds") if name in row}
+        shown = {
+            name: f"{row[name]:.3g}"
+            for name in ("error", "coverage", "worst", "width", "seconds")
+            if name in row
+        }
         print(f"{done} of {len(todo)}: {key}: {shown}", flush=True)
     return pd.read_csv(path)
 
@@ -240,8 +273,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--sets", type=int, help="data sets of a cell, at most; 200, of other parts fewer")
-    parser.add_argument("--cells", default="", help="regular expression of cells, for example 'grid.*, 1000,'")
-    parser.add_argument("--diffprivlib", metavar="PYTHON", help="the Python of an environment with diffprivlib")
+    parser.add_argument(
+        "--cells", default="", help="regular expression of cells, for example 'grid.*, 1000,'"
+    )
+    parser.add_argument(
+        "--diffprivlib", metavar="PYTHON", help="the Python of an environment with diffprivlib"
+    )
     parser.add_argument("--output", type=Path, default=TABLE, help="the table")
     parser.add_argument("--draw", action="store_true", help="only draw the figures, from the table")
     given = parser.parse_args()

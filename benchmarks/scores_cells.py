@@ -151,7 +151,10 @@ def grid(part: str = "grid") -> list[Cell]:
 def release() -> list[Cell]:
     """Return ten cells of the grid, to be asked in the integers of a release."""
     wanted = [
-        *((way, kind, 1000, 8, 1.0) for way, kind in (("linear", "skew"), ("logistic", "skew"), ("poisson", "skew"))),
+        *(
+            (way, kind, 1000, 8, 1.0)
+            for way, kind in (("linear", "skew"), ("logistic", "skew"), ("poisson", "skew"))
+        ),
         ("linear", "normal", 1000, 8, 0.5),
         ("logistic", "normal", 1000, 8, 4.0),
         ("poisson", "binary", 1000, 8, 4.0),
@@ -172,7 +175,10 @@ def hard() -> list[Cell]:
 
     found = [cell("few rows", way, "normal", n, 4, 1) for way in ways for n in (200, 500, 2000)]
     found += [
-        cell("many coefficients", way, "normal", n, d, 1) for way in ways for d in (15, 30) for n in (2000, 10000)
+        cell("many coefficients", way, "normal", n, d, 1)
+        for way in ways
+        for d in (15, 30)
+        for n in (2000, 10000)
     ]
     for way in ways:
         found += [cell("correlated", way, "correlated 0.9", 2000, 8, 1)]
@@ -180,19 +186,27 @@ def hard() -> list[Cell]:
         found += [cell("0/1, not centred", way, "0 or 1", 5000, 4, 1)]
         found += [cell("heavy tails", way, "t2.5", 5000, 4, 1)]
         spread = 0.15 if way == "poisson" else 0.3
-        far = cell("not centred", way, "skew, mean 3", 5000, 4, 1, spread=spread, prior=0.5, first=(None, 2.0))
+        far = cell(
+            "not centred", way, "skew, mean 3", 5000, 4, 1, spread=spread, prior=0.5, first=(None, 2.0)
+        )
         found += [far]
     for n, epsilon in ((5000, 1), (5000, 4), (20000, 1)):
         found += [cell("2 % ones", "logistic", "normal", n, 4, epsilon, first=(-4.0, 3.0))]
     for kind in ("normal", "0 or 1"):
         found += [cell("mean count 20", "poisson", kind, 2000, 4, e, first=(3.0, 3.0)) for e in (1, 4)]
     found += [cell("near separation", "logistic", "normal", 500, 4, e, spread=3.0) for e in (1, 4)]
-    unknown = [("normal", 1000, 1, 1.0), ("normal", 5000, 1, 0.1), ("normal", 5000, 1, 10.0), ("skew", 5000, 1, 1.0)]
+    unknown = [
+        ("normal", 1000, 1, 1.0),
+        ("normal", 5000, 1, 0.1),
+        ("normal", 5000, 1, 10.0),
+        ("skew", 5000, 1, 1.0),
+    ]
     for kind, n, epsilon, sd in [*unknown, ("normal", 20000, 4, 0.1)]:
         case = f"unknown sd, {sd:g}"
         found += [cell(case, "linear", kind, n, 4, epsilon, spread=0.5 * sd, residual=sd)]
     found += [
-        cell("t3 errors", "linear", "normal", 5000, 4, e, prior=1.0, residual=1.21, outcomes="t3") for e in (1, 4)
+        cell("t3 errors", "linear", "normal", 5000, 4, e, prior=1.0, residual=1.21, outcomes="t3")
+        for e in (1, 4)
     ]
     for way in ("poisson", "negative binomial"):
         for n, epsilon in ((1000, 1), (5000, 4), (20000, 4)):

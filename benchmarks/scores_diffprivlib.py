@@ -1,6 +1,6 @@
 """Estimates by diffprivlib of data sets in a file: run by `scores.py`, with a Python that has diffprivlib.
 
-    python scores_diffprivlib.py GIVEN.npz FOUND.npy
+python scores_diffprivlib.py GIVEN.npz FOUND.npy
 """
 
 import sys

@@ -24,7 +24,11 @@ SCRIPT = Path(__file__).with_name("scores_diffprivlib.py")
 
 
 def lower_bound(
-    data: DataSet, model: Regression, method: NoisyScores, tables: dict[float, ScoreTable], g: np.random.Generator
+    data: DataSet,
+    model: Regression,
+    method: NoisyScores,
+    tables: dict[float, ScoreTable],
+    g: np.random.Generator,
 ) -> np.ndarray:
     """Return the estimate (d,) from scores at the truth, with the whole budget; M and whitening are known."""
     n, p = len(data.rows), len(data.theta)
