@@ -61,6 +61,10 @@ class Answer(Algorithm):
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         """Return the posterior given an answer: public computation on it."""
 
+    def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
+        """Return what a reader of the posterior has to know, from answers and public numbers alone."""
+        return []
+
     def prepare(
         self, theta: np.ndarray, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]
     ) -> np.ndarray:

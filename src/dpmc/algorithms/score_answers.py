@@ -63,10 +63,11 @@ class Round(NamedTuple):
 
     @classmethod
     def of(
-        cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, expected: float, at: Reference, sd: float
+        cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, weights: Weights, at: Reference, sd: float
     ) -> Round:
-        """Return a round of noisy numbers, of which `expected` and `at` say what the model makes likely."""
-        dispersion = at.root * at.variance / at.slope
+        """Return a round of noisy numbers, of which `weights` and `at` say what the model makes likely."""
+        expected = n * at.slope / at.root * weights.information
+        dispersion = at.root * at.variance / at.slope * weights.squares / weights.information
         about = (
             asked.bound,
             asked.largest_information,
@@ -226,10 +227,18 @@ def lengths(p: int) -> np.ndarray:
     return np.sqrt(chi2.ppf((np.arange(2000) + 0.5) / 2000, p))
 
 
-def mean_weight(b: float, p: int) -> float:
-    """Return E w‖x‖²/p of white normal rows x."""
-    length = lengths(p)
-    return float((np.minimum(1.0, b * np.sqrt(p) / length) * length**2).mean()) / p
+class Weights(NamedTuple):
+    """Moments of the weights w of white normal rows x at B = b sup √p: E w‖x‖²/p and E w²‖x‖²/p."""
+
+    information: float
+    squares: float
+
+    @classmethod
+    def at(cls, b: float, p: int) -> Weights:
+        """Return the moments at b."""
+        length = lengths(p)
+        weight = np.minimum(1.0, b * np.sqrt(p) / length)
+        return cls(*(float((weight**k * length**2).mean()) / p for k in (1, 2)))
 
 
 def predicted_variance(b: float, at: Reference, p: int, strength: float) -> float:
@@ -237,8 +246,6 @@ def predicted_variance(b: float, at: Reference, p: int, strength: float) -> floa
 
     `strength` is μ√n of the round's scores.
     """
-    length = lengths(p)
-    weight = np.minimum(1.0, b * np.sqrt(p) / length)
-    information = at.slope / at.root * mean_weight(b, p)
-    squares = at.variance * float((weight**2 * length**2).mean()) / p
-    return (squares + (2.0 * b * at.bound * np.sqrt(p) / strength) ** 2) / information**2
+    weights = Weights.at(b, p)
+    noise = (2.0 * b * at.bound * np.sqrt(p) / strength) ** 2
+    return (at.variance * weights.squares + noise) / (at.slope / at.root * weights.information) ** 2

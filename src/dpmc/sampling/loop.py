@@ -257,6 +257,8 @@ class Loop:
         if isinstance(self.algorithm, Answer):
             for run, carried in zip(self.runs, self.state.carried[:: self.runs[0].cell.chains], strict=True):
                 run.answer = self.algorithm.group(carried, self.problem.model)
+                answered = {name: array for name, (_, array) in run.answer.items()}
+                run.remarks = self.algorithm.remarks(answered, self.problem.model, self.problem.n)
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
         """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""
