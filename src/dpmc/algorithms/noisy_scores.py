@@ -18,8 +18,8 @@ import numpy as np
 from dpmc.algorithms.answers import Answer, Answered
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
 from dpmc.algorithms.score_answers import (
+    Belief,
     LogSd,
-    Normal,
     Round,
     Weights,
     information_of,
@@ -34,7 +34,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.models import families
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.regression import Regression
-from dpmc.models.score_tables import ScoreTable, check_family, reference, table_of
+from dpmc.models.score_tables import ScoreTable, check_family, reference, score_table
 from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.questions import LARGEST_SHARE, LengthQuestion, ScoreQuestion
 
@@ -178,10 +178,10 @@ def regression_of(model: Any) -> Regression:
     return own
 
 
-def prior_of(model: Regression) -> Normal:
+def prior_of(model: Regression) -> Belief:
     """Return the prior of the coefficients of a regression."""
     sds = np.asarray(model.prior_sd, float)[: len(model.design.coefficients)]
-    return Normal(np.zeros(len(sds)), np.diag(sds**2))
+    return Belief(np.zeros(len(sds)), np.diag(sds**2))
 
 
 def log_sd_prior(model: Regression) -> LogSd | None:
@@ -196,7 +196,7 @@ def _unit_family(model: Regression) -> Any:
     return families.Normal(1.0) if log_sd_prior(model) else model.family
 
 
-def posterior_given(rounds: list[Round], prior: Normal, log_sd: LogSd | None, n: int) -> Posterior:
+def posterior_given(rounds: list[Round], prior: Belief, log_sd: LogSd | None, n: int) -> Posterior:
     """Return the posterior given the rounds of an answer, with any normal prior of the coefficients."""
     main = mean_of(rounds[len(WARM_UP) :])
     found, _ = posterior_of(main, prior)
@@ -224,7 +224,7 @@ class Search:
         if log_sd_prior(self.model):
             return ScoreTable(families.Normal(sd), clip)
         if clip not in self.tables:
-            self.tables[clip] = table_of(self.model.family, clip)
+            self.tables[clip] = score_table(self.model.family, clip)
         return self.tables[clip]
 
     def questions(self) -> Generator[Question, np.ndarray, None]:
@@ -272,13 +272,13 @@ class Search:
                     new = float(np.exp(log_sd_of(answer, n, log_sd).mean))
                     whitening, sd = whitening * new / sd, new
 
-    def searched(self, prior: Normal) -> Normal:
+    def searched(self, prior: Belief) -> Belief:
         """Return the prior with which θ_k is looked for."""
         family = _unit_family(self.model)
         if getattr(family, "is_location", False):
             return prior
         most = (SEARCHED / reference(family, BINARY_CLIP, 0.0).root) ** 2
-        return Normal(prior.mean, np.minimum(prior.covariance, most))
+        return Belief(prior.mean, np.minimum(prior.covariance, most))
 
     def bounds(self, strength: float, is_warm: bool, p: int) -> tuple[float, float]:
         """Return b and c of the least predicted variance, if predictors are white and normal."""

@@ -22,8 +22,8 @@ STEP = 0.0125  #: largest distance of nodes in η
 STEP_IN_SDS = 0.02  #: and in units of 1/a, in which the score changes
 LARGEST_MEAN = 3e3  #: of counts
 MOST_COUNTS = 2**16  #: of the support of counts
-NEGLIGIBLE = 1e-18  #: part of the largest probability below which an outcome is left out
-CLOSE = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
+LEFT_OUT = 1e-18  #: part of the largest probability below which an outcome is left out
+NEARLY = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
 DIFFERENCE = 1e-5  #: of η, for the derivative of the score
 MOST_AT_ONCE = 2**21  #: nodes times outcomes that are computed together
 
@@ -102,7 +102,7 @@ def _known_table(family: Any, clip: float) -> ScoreTable:
     return ScoreTable(family, clip)
 
 
-def table_of(family: Any, clip: float) -> ScoreTable:
+def score_table(family: Any, clip: float) -> ScoreTable:
     """Return the table of a family; one of dpmc's is made once, one's own may have changed."""
     known = type(family).__module__ == families.__name__
     return _known_table(family, clip) if known else ScoreTable(family, clip)
@@ -149,7 +149,7 @@ def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray,
     while first < len(nodes):
         some = nodes[first : first + 64]
         ends = _probabilities(family, some[[0, -1]], y, weight)
-        kept = np.flatnonzero((ends > NEGLIGIBLE * ends.max(axis=1, keepdims=True)).any(axis=0))
+        kept = np.flatnonzero((ends > LEFT_OUT * ends.max(axis=1, keepdims=True)).any(axis=0))
         inside = slice(kept[0], kept[-1] + 1)
         some = some[: max(1, MOST_AT_ONCE // len(y[inside]))]
         parts.append((some, y[inside], weight[inside]))
@@ -196,7 +196,7 @@ def _nodes(family: Any) -> np.ndarray:
             p = _probabilities(family, np.array([eta]), y, weight)[0]
             score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), y)), 0.0)
         root[i] = np.sqrt((p * score**2).sum())
-        close = abs(p.sum() - 1.0) < CLOSE and abs((p * score).sum()) < CLOSE * max(1.0, root[i])
+        close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
     middle = len(coarse) // 2
     check_family(family)
@@ -215,7 +215,7 @@ def check_family(family: Any) -> None:
     y, weight = _outcomes(family, 0.0)
     p = _probabilities(family, eta, y, weight)[0]
     who = _name(family)
-    if not abs(p.sum() - 1.0) < CLOSE:
+    if not abs(p.sum() - 1.0) < NEARLY:
         raise DpmcError(
             f"{who}: log_density: integrates to {p.sum():.6g} over support {family.support!r} at eta = 0; "
             "must be 1, with log_base if there is one"
