@@ -57,6 +57,8 @@ LITTLE_INFORMATION = 10.0  #: below it a warning says so
 OVERDISPERSED = 1.1  #: q/tr M over its value under the model, beyond twice its error
 RARE = 0.07  #: information of a 0/1 outcome
 
+Steps = Generator[Question, np.ndarray, None]  #: questions; each gets the noisy numbers of its answer
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyScores(Answer):
@@ -117,27 +119,21 @@ class NoisyScores(Answer):
         tables: dict[float, ScoreTable] = {}
         runs = [Search(self, regression_of(model), private.n, tables) for _ in range(private.runs)]
         steps = [run.questions() for run in runs]
-        asked = [next(step) for step in steps]
-        while asked:
-            numbers = private.answers(asked)
-            try:
-                asked = [step.send(own) for step, own in zip(steps, numbers, strict=True)]
-            except StopIteration:
-                asked = []  # all runs ask equally often
+        asked: list[Question | None] = [next(step) for step in steps]
+        while questions := [question for question in asked if question]:  # all runs ask equally often
+            numbers = private.answers(questions)
+            asked = [answered_by(step, own) for step, own in zip(steps, numbers, strict=True)]
         return [Round.stacked(run.rounds) for run in runs]
 
     def asked(self, answered: Answered, model: Model, n: int) -> Answered:
         run = Search(self, regression_of(model), n)
         step = run.questions()
-        question = next(step)
+        question: Question | None = next(step)
         for one in Round.unstacked(answered):
             if isinstance(question, LengthQuestion):
-                question = step.send(np.array([one.length]))
+                question = answered_by(step, np.array([one.length]))
             assert isinstance(question, ScoreQuestion)
-            try:
-                question = step.send(question.numbers(one.answer))
-            except StopIteration:
-                break
+            question = answered_by(step, question.numbers(one.answer))
         return Round.stacked(run.rounds)
 
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
@@ -165,6 +161,14 @@ class NoisyScores(Answer):
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         own = regression_of(model)
         return posterior_given(Round.unstacked(answered), prior_of(own), log_sd_prior(own), n)
+
+
+def answered_by(step: Steps, numbers: np.ndarray) -> Question | None:
+    """Return the next question after these noisy numbers; None after the last one."""
+    try:
+        return step.send(numbers)
+    except StopIteration:
+        return None
 
 
 def regression_of(model: Any) -> Regression:
@@ -227,7 +231,7 @@ class Search:
             self.tables[clip] = score_table(self.model.family, clip)
         return self.tables[clip]
 
-    def questions(self) -> Generator[Question, np.ndarray, None]:
+    def questions(self) -> Steps:
         """Yield questions; each gets the noisy numbers of its answer."""
         method, model, warm, n = self.method, self.model, len(WARM_UP), self.n
         prior, log_sd = prior_of(model), log_sd_prior(model)
