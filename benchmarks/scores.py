@@ -30,13 +30,12 @@ from scores_tables import REAL, redrawn
 from threadpoolctl import threadpool_limits
 
 from dpmc import evaluators
-from dpmc.algorithms.noisy_scores import NoisyScores, Search, log_sd_prior, posterior_given, prior_of
+from dpmc.algorithms.noisy_scores import NoisyScores
 from dpmc.base import Posterior
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.models.regression import Regression
-from dpmc.models.score_tables import ScoreTable
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.secure_noise import SecureNoise
@@ -49,7 +48,6 @@ PEER_SETS, FEWER_PEER_SETS, MANY = 50, 10, 50_000  #: peers' data sets; fewer fr
 DIFFPRIVLIB_SETS = 20  #: of these
 HALF_WIDTH = 1.6449  #: of a 90 % interval, in sds
 LARGE = 10_000_000  #: rows of the part "size", with ten coefficients
-Tables = dict[float, ScoreTable]
 
 
 def method_of(epsilon: float, n: int) -> NoisyScores:
@@ -58,31 +56,17 @@ def method_of(epsilon: float, n: int) -> NoisyScores:
 
 
 def posterior_of(
-    model: Regression,
-    method: NoisyScores,
-    rows: np.ndarray,
-    g: np.random.Generator,
-    tables: Tables,
-    integers: bool,
+    model: Regression, method: NoisyScores, rows: np.ndarray, g: np.random.Generator, integers: bool
 ) -> Posterior:
-    """Return the posterior given the answers: as `NoisyScores.ask`, but tables of a family are made once."""
-    n, d = len(rows), len(model.design.coefficients)
-    evaluator, noise = (
-        evaluators.evaluator_of(model, rows),
-        LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, d)), [g]),
-    )
+    """Return the posterior given the answers of one run, in floats or in the integers of a release."""
     words = np.zeros((1, 1, 0), np.uint64)
-    private = PrivateData(evaluator, 1.0, noise, words)
     if integers:
         private = PrivateData(LatticeEvaluator(model, rows, Lattice(1, 1)), 1.0, SecureNoise(), words)
-    search = Search(method, model, n, tables=tables)
-    steps = search.questions()
-    asked = next(steps)
-    try:
-        while True:
-            asked = steps.send(private.answers([asked])[0])
-    except StopIteration:
-        return posterior_given(search.rounds, prior_of(model), log_sd_prior(model), n)
+    else:
+        noise = LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, model.dimension)), [g])
+        private = PrivateData(evaluators.evaluator_of(model, rows), 1.0, noise, words)
+    (answered,) = method.ask(model, private)
+    return method.posterior(answered, model, len(rows), 1.0)
 
 
 def judged(found: list[tuple[np.ndarray, np.ndarray]], data: list[DataSet]) -> dict[str, Any]:
@@ -117,7 +101,6 @@ def measured(
     model: Regression,
     source: Callable[[int], DataSet],
     sets: int,
-    tables: Tables,
     python: str | None,
 ) -> dict[str, Any]:
     """Return a row of the table."""
@@ -126,10 +109,10 @@ def measured(
     few = (FEWER_PEER_SETS if cell.n >= MANY else PEER_SETS) if cell.part == "grid" else 0
     for number in range(sets):
         one, g = source(number), cell.generator(number, 1)
-        posterior = posterior_of(model, method, one.rows, g, tables, integers)
+        posterior = posterior_of(model, method, one.rows, g, integers)
         found.append((posterior.mean(), np.sqrt(np.diag(posterior.covariance()))))
         if cell.part == "grid":
-            bounds.append(lower_bound(one, model, method, tables, g))
+            bounds.append(lower_bound(one, model, method, g))
         if number < few:
             peers.append(peer(cell, model, one, method.mu, g))
             kept.append(one)
@@ -209,12 +192,10 @@ def sample_many(regression: str) -> None:
 
 def jobs(sets: int | None, python: str | None) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return what measures each cell, by its key."""
-    shared: dict[str, Tables] = {}
 
     def job(cell: Cell, model: Regression, source: Callable[[int], DataSet]) -> Callable[[], dict[str, Any]]:
-        tables = shared.setdefault(repr(model.family), {})
         count = min(SETS[cell.part], sets or SETS[cell.part])
-        return partial(measured, cell, model, source, count, tables, python)
+        return partial(measured, cell, model, source, count, python)
 
     cells = [*grid(), *release(), *hard()]
     found = {cell.key: job(cell, cell.model, partial(simulated, cell)) for cell in cells}

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from scores_cells import DataSet, weights
 
-from dpmc.algorithms.noisy_scores import NoisyScores, Search
+from dpmc.algorithms.noisy_scores import AT, NoisyScores, Search
 from dpmc.models.families import Bernoulli
 from dpmc.models.regression import Regression
-from dpmc.models.score_tables import ScoreTable
+from dpmc.models.score_tables import reference, score_table
 from dpmc.privacy.questions import ScoreQuestion
 
 NORMS = (0.7, 0.85, 1.0, 1.25, 1.6)  #: bounds of ‖z‖ that are tried, times √d
@@ -27,17 +27,17 @@ def lower_bound(
     data: DataSet,
     model: Regression,
     method: NoisyScores,
-    tables: dict[float, ScoreTable],
     g: np.random.Generator,
 ) -> np.ndarray:
     """Return the estimate (d,) from scores at the truth, with the whole budget; M and whitening are known."""
     n, p = len(data.rows), len(data.theta)
     strength = method.mu * np.sqrt(n / (1.0 - method.information_share))  # `bounds` takes the share off
-    b, c = Search(method, model, n, tables=tables).bounds(strength, False, p)
-    z, table = model.design(data.rows), tables[c]
+    b, c = Search(method, model, n).bounds(strength, False, p)
+    z, table = model.design(data.rows), score_table(model.family, c)
     information = (z * weights_of(model, z @ data.theta)[:, None]).T @ z / n
     values, vectors = np.linalg.eigh(information)
-    whitening, bound = (vectors / np.sqrt(values)) @ vectors.T, b * table.reference(0.5).bound * np.sqrt(p)
+    whitening = (vectors / np.sqrt(values)) @ vectors.T
+    bound = b * reference(model.family, c, AT).bound * np.sqrt(p)
     asked = ScoreQuestion(model, table, data.theta, whitening, bound, 1e9, method.mu, FREE)
     answer = asked.answer(asked.total(data.rows))
     noisy = answer.scores + asked.noise_sd * g.standard_normal(p)
