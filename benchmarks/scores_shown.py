@@ -45,7 +45,7 @@ def print_verdict(rows: pd.DataFrame) -> None:
         for (_, row), *numbers in zip(grid[found].iterrows(), ratio[found], bound[found], strict=True):
             cell = ", ".join(str(row[name]) for name in ("regression", "predictors", "n", "d", "epsilon"))
             print(
-                f"    {cell}: coverage {row['coverage']:.1f} ± {row['coverage_se']:.1f}, worst {row['worst']:g}, "
+                f"    {cell}: cover {row['coverage']:.1f}±{row['coverage_se']:.1f}, worst {row['worst']:g}, "
                 f"error {row['error']:.3g}, {numbers[0]:.2f} times the trial's, {numbers[1]:.2f} the bound"
             )
     mean = float(np.exp(np.log(ratio).mean()))
@@ -64,6 +64,7 @@ def draw_errors(rows: pd.DataFrame) -> Figure:
                 errors = own[COLUMNS[name]].where(own[COLUMNS[name]] < LARGEST)
                 axes.plot(own["n"], errors, linestyle=line, linewidth=1.1, markersize=3.8, **look)
         set_panel(axes, way)
+        axes.set_ylim(0.2, LARGEST)
         layout.set_logarithmic(axes, "y")
     panels[0].set_ylabel("error, standard errors")
     entries: layout.Entries = {name: {**look, "linestyle": style.SOLID} for name, look in LINES.items()}
@@ -92,6 +93,7 @@ def draw_coverage(rows: pd.DataFrame) -> Figure:
                     markerfacecolor=face, markersize=3.4, elinewidth=0.7, linestyle="none",
                 )  # fmt: skip
         set_panel(axes, way)
+    panels[0].set_ylim(80.0, 98.0)
     panels[0].set_ylabel("coverage, %")
     entries: layout.Entries = {f"ε = {epsilon:g}": {"color": colour} for epsilon, colour in COLOURS.items()}
     plain = {"color": style.GREY, "linestyle": "none"}
