@@ -119,7 +119,7 @@ def measured(
         if cell.part == "grid":
             bounds.append(lower_bound(one, model, method, g))
         if number < few:
-            peers.append(peer(cell, model, one, method.mu, g))
+            peers.append(peer(cell, model, one, method.mu, cell.generator(number, 2)))
             kept.append(one)
         data.append(one._replace(rows=np.empty(0)))
     row = {

@@ -17,8 +17,8 @@ from dpmc.models.regression import Regression
 from dpmc.models.score_tables import reference, score_table
 from dpmc.privacy.questions import ScoreQuestion
 
-NORMS = (0.7, 0.85, 1.0, 1.25, 1.6)  #: bounds of ‖z‖ that are tried, times √d
-OUTCOMES = (1.5, 2.5, 4.0)  #: bounds of |y| that AdaSSP tries
+NORMS = (0.7, 0.85, 1.0, 1.25, 1.6, 2.2)  #: bounds of ‖z‖ that are tried, times √d
+OUTCOMES = (1.5, 2.5, 4.0, 6.0)  #: bounds of |y| that AdaSSP tries
 FREE = 1e-9  #: share of the information, which is known: as good as none
 SCRIPT = Path(__file__).with_name("scores_diffprivlib.py")
 
