@@ -149,7 +149,9 @@ def test_the_change_of_softplus_is_accurate_for_short_moves() -> None:
     assert (np.abs(change - wanted) <= 6e-16 * scale).all()
 
 
-@pytest.mark.parametrize("model", [dpmc.LinearRegression("y", ["x"], sd=1), dpmc.LogisticRegression("y", ["x"])])
+@pytest.mark.parametrize(
+    "model", [dpmc.LinearRegression("y", ["x"], sd=1), dpmc.LogisticRegression("y", ["x"])]
+)
 def test_answers_need_no_statistics(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many rows those take several times the memory of the rows."""
     monkeypatch.setattr(type(model), "statistics", None)
