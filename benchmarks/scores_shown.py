@@ -84,7 +84,7 @@ def draw_coverage(rows: pd.DataFrame) -> Figure:
         for n in N:
             own = grid[(grid["regression"] == way) & (grid["n"] == n)]
             own = own.sort_values(["epsilon", "predictors", "d"])
-            sides = np.exp(np.linspace(-0.45, 0.45, len(own))) if len(own) > 1 else np.ones(len(own))
+            sides = np.exp(0.09 * (np.arange(len(own)) - 0.5 * (len(own) - 1)))  # beside each other
             for (_, row), side in zip(own.iterrows(), sides, strict=True):
                 marker, colour = MARKERS[row["predictors"]], COLOURS[row["epsilon"]]
                 face = colour if row["d"] == 8 else "white"
@@ -93,11 +93,14 @@ def draw_coverage(rows: pd.DataFrame) -> Figure:
                     markerfacecolor=face, markersize=3.4, elinewidth=0.7, linestyle="none",
                 )  # fmt: skip
         set_panel(axes, way)
-    panels[0].set_ylim(80.0, 98.0)
+    panels[0].set_ylim(81.0, 99.0)
+    panels[0].set_yticks((82.0, *COVERAGE, 90.0, 98.0), ("82", "86", "94", "90", "98"))
     panels[0].set_ylabel("coverage, %")
     entries: layout.Entries = {f"ε = {epsilon:g}": {"color": colour} for epsilon, colour in COLOURS.items()}
     plain = {"color": style.GREY, "linestyle": "none"}
-    entries |= {f"{kind} predictors": {**plain, "marker": marker} for kind, marker in MARKERS.items()}
+    for kind, marker in MARKERS.items():
+        name = "0/1" if kind == "binary" else kind
+        entries[f"{name} predictors"] = {**plain, "marker": marker}
     entries["three coefficients"] = {**plain, "marker": "o", "markerfacecolor": "white"}
     layout.add_legend(figure, entries, 4)
     return figure
