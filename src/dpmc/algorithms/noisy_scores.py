@@ -8,7 +8,7 @@ answers and public numbers alone (docs/reference/algorithms/noisy-scores.md).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -65,7 +65,7 @@ class NoisyScores(Answer):
 
     is_recommended = True
     asks = frozenset({"length", "scores"})
-    arrays = MappingProxyType(Round.dimensions())
+    arrays = MappingProxyType({**Round.dimensions(), "prior_sd": ("parameter",)})
     explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
 
     @property
@@ -108,7 +108,8 @@ class NoisyScores(Answer):
 
     def sizes(self, model: Model) -> dict[str, int]:
         p = len(regression_of(model).design.coefficients)
-        return {"round": len(WARM_UP) + self.rounds, "coefficient": p, "other_coefficient": p}
+        sizes = {"round": len(WARM_UP) + self.rounds, "coefficient": p, "other_coefficient": p}
+        return {**sizes, "parameter": model.dimension}
 
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
         runs = [Search(self, regression_of(model), private.n) for _ in range(private.runs)]
@@ -120,7 +121,7 @@ class NoisyScores(Answer):
                 asked = [step.send(own) for step, own in zip(steps, numbers, strict=True)]
             except StopIteration:
                 asked = []  # all runs ask equally often
-        return [Round.stacked(run.rounds) for run in runs]
+        return [run.answered for run in runs]
 
     def asked(self, answered: Answered, model: Model, n: int) -> Answered:
         run = Search(self, regression_of(model), n)
@@ -134,11 +135,10 @@ class NoisyScores(Answer):
                 question = step.send(question.numbers(one.answer))
             except StopIteration:
                 break
-        return Round.stacked(run.rounds)
+        return run.answered
 
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
-        own = regression_of(model)
-        return posterior_given(Round.unstacked(answered), prior_of(own), log_sd_prior(own), n)
+        return posterior_given([answered], n)
 
 
 def regression_of(model: Any) -> Regression:
@@ -170,14 +170,19 @@ def _unit_family(model: Regression) -> Any:
     return families.Normal(1.0) if log_sd_prior(model) else model.family
 
 
-def posterior_given(rounds: list[Round], prior: Normal, log_sd: LogSd | None, n: int) -> Posterior:
-    """Return the posterior given the rounds of an answer, with any normal prior of the coefficients."""
-    main = mean_of(rounds[len(WARM_UP) :])
-    found, _ = posterior_of(main, prior)
-    if log_sd is None:
+def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | None = None) -> Posterior:
+    """Return the posterior given answers about the same n rows.
+
+    `prior_sd` has the sds of the normal prior around 0; None: those of the first answer. If it has one more
+    than there are coefficients, the last is that of ln sd.
+    """
+    rounds = [Round.unstacked(answered)[len(WARM_UP) :] for answered in answers]
+    main, sds = [mean_of(one) for one in rounds], answers[0]["prior_sd"] if prior_sd is None else prior_sd
+    p = len(main[0].at)
+    found, _ = posterior_of(main, Normal(np.zeros(p), np.diag(sds[:p] ** 2)))
+    if len(sds) == p:
         return GaussianPosterior(*found)
-    own = log_sd_of(main, n, log_sd)
-    p = len(found.mean)
+    own = log_sd_of(main, n, LogSd(0.0, float(sds[p]) ** 2))
     covariance = np.zeros((p + 1, p + 1))
     covariance[:p, :p], covariance[p, p] = found.covariance, own.variance
     return GaussianPosterior(np.append(found.mean, own.mean), covariance)
@@ -192,6 +197,11 @@ class Search:
     n: int
     rounds: list[Round] = field(default_factory=list)
     tables: dict[float, ScoreTable] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> Answered:
+        """Return what was asked and answered, and the prior: all that a posterior needs."""
+        return {**Round.stacked(self.rounds), "prior_sd": np.asarray(self.model.prior_sd, float)}
 
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
@@ -239,12 +249,12 @@ class Search:
             expected = n * white * mean_weight(b, p)
             self.rounds.append(Round.of(asked, numbers, n, expected, at, sd)._replace(length=seen))
             answer = self.rounds[-1] if k < warm else mean_of(self.rounds[warm:])
-            found, d = posterior_of(answer, searched)
+            found, d = posterior_of([answer], searched)
             theta = answer.at + (found.mean - answer.at) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
             if k < warm:
                 whitening = whitened(answer)
                 if log_sd is not None:
-                    new = float(np.exp(log_sd_of(answer, n, log_sd).mean))
+                    new = float(np.exp(log_sd_of([answer], n, log_sd).mean))
                     whitening, sd = whitening * new / sd, new
 
     def searched(self, prior: Normal) -> Normal:
