@@ -18,31 +18,18 @@ from dpmc.algorithms.noisy_scores import WARM_UP, NoisyScores, Search, posterior
 from dpmc.algorithms.score_answers import Normal, Round, dispersion_of, information_of, mean_of, posterior_of
 from dpmc.base import NoisySum
 from dpmc.cli.main import main
-from dpmc.models import catalogue
+from dpmc.models import catalogue, families
 from dpmc.models.regression import Regression
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.releases import files
 
 LINEAR = dpmc.LinearRegression("y", ["x", "w"], prior_sd=0.5, true_theta=[0.1, -0.3, 0.4])
 ROWS = LINEAR.simulate(np.random.default_rng(5), LINEAR.true_theta, 2000)
+TABLES: dict[str, dict[float, Any]] = {}
 
 
-class Logistic:
+class Coin(families.Bernoulli):
     """A family of one's own, which no other process knows."""
-
-    support = "real"
-
-    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return (eta - y) - 2.0 * np.logaddexp(0.0, eta - y)
-
-    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.tanh(0.5 * (y - eta))
-
-    def mean(self, eta: np.ndarray) -> np.ndarray:
-        return eta
-
-    def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        return generator.logistic(eta)
 
 
 class Own:
@@ -140,7 +127,8 @@ def test_one_answer_has_the_likelihood_of_its_noisy_scores(tree: Any) -> None:
 
 def asked(model: Any, rows: np.ndarray, multiplier: float, generator: np.random.Generator) -> Answered:
     """Return an answer of `noisy-scores` about the rows."""
-    run = Search(NoisyScores(noise_multiplier=multiplier), model, len(rows))
+    tables = TABLES.setdefault(repr(model.family), {})  # made once for many sets of rows
+    run = Search(NoisyScores(noise_multiplier=multiplier), model, len(rows), tables=tables)
     step = run.questions()
     question: Any = next(step)
     try:
@@ -153,7 +141,7 @@ def asked(model: Any, rows: np.ndarray, multiplier: float, generator: np.random.
 @pytest.mark.parametrize("family", [dpmc.LinearRegression, dpmc.LogisticRegression])
 def test_two_answers_are_as_good_as_one_with_their_noise_together(family: Callable[..., Any]) -> None:
     """At ε = 0.5 each; the mean of two posteriors would count the sampling of the rows half."""
-    model, n, p, sets = family("y", ["x", "w"], prior_sd=0.5), 2000, 3, 40
+    model, n, p, sets = family("y", ["x", "w"], prior_sd=0.5), 2000, 3, 30
     noise = exact_multiplier(0.5, 0.1 / n)
     found: dict[str, list[Any]] = {"one": [], "two": [], "whole": []}
     for k in range(sets):
@@ -168,12 +156,12 @@ def test_two_answers_are_as_good_as_one_with_their_noise_together(family: Callab
     errors, sds = (
         {name: np.array([one[i] for one in parts]) for name, parts in found.items()} for i in (0, 1)
     )
-    np.testing.assert_allclose(sds["two"].mean(), sds["whole"].mean(), rtol=0.03)
+    np.testing.assert_allclose(sds["two"].mean(), sds["whole"].mean(), rtol=0.06)
     assert sds["two"].mean() < 0.93 * sds["one"].mean()
     assert (errors["two"] ** 2).mean() < 1.15 * (errors["whole"] ** 2).mean()
     held = np.abs(errors["two"]) < 1.645 * sds["two"]
-    # Of 120 intervals 90 % hold; 0.82 and 0.97 are three standard errors away.
-    assert 0.82 < held.mean() < 0.97
+    # Of 90 intervals 90 % hold; 0.81 and 0.99 are three standard errors away.
+    assert 0.81 < held.mean() < 0.99
     np.testing.assert_allclose(np.sqrt((errors["two"] ** 2).mean()), sds["two"].mean(), rtol=0.2)
 
 
@@ -215,7 +203,7 @@ def test_another_prior_is_that_of_a_model_with_it(tree: Any) -> None:
 
 
 def test_a_process_that_has_only_the_file_draws_also_with_a_family_of_ones_own(tmp_path: Path) -> None:
-    model = Regression("y", ["x"], family=Logistic(), prior_sd=1.0)
+    model = Regression("y", ["x"], family=Coin(), prior_sd=1.0)
     rows = model.simulate(np.random.default_rng(1), np.array([0.5, -0.5]), 2000)
     tree = scores(model, rows)
     tree.to_netcdf(tmp_path / "own.nc")
@@ -254,11 +242,11 @@ def test_the_file_has_the_prior_and_a_release_is_held_against_it(tmp_path: Path)
 
 
 def test_sums_are_averaged_by_precision_and_have_the_catalogues_posterior() -> None:
-    first, second = sums("gauss-30d", 0.5), sums("gauss-30d", 1.0, seed=1)
+    first, second = sums("correlated-gauss", 0.5), sums("correlated-gauss", 1.0, seed=1)
     sd = [float(tree["answer"]["sum_noise_sd"]) for tree in (first, second)]
     weights = np.array(sd) ** -2.0
     mean = np.average([tree["answer"]["sum"].values for tree in (first, second)], axis=0, weights=weights)
-    model: Any = catalogue.definition("gauss-30d").model
+    model: Any = catalogue.definition("correlated-gauss").model
     n = int(first.attrs["n"])
     for trees, noisy in (
         ([first, second], NoisySum(mean, n, weights.sum() ** -0.5, 1.0)),
@@ -270,8 +258,8 @@ def test_sums_are_averaged_by_precision_and_have_the_catalogues_posterior() -> N
         np.testing.assert_allclose(spread, np.sqrt(np.diag(expected.covariance())), rtol=0.03)
     narrow = dpmc.posterior(first, prior_sd=1e-4)
     np.testing.assert_allclose(moments(narrow)[1], 1e-4, rtol=0.1)
-    with pytest.raises(dpmc.DpmcError, match="gauss-30d has one for all parameters"):
-        dpmc.posterior(first, prior_sd=range(1, 31))
+    with pytest.raises(dpmc.DpmcError, match="correlated-gauss has one for all parameters"):
+        dpmc.posterior(first, prior_sd=[1.0, 2.0])
 
 
 @pytest.mark.parametrize("name", ["circle", "narrow-banana"])
@@ -317,7 +305,7 @@ def test_results_without_an_answer_or_of_other_rows_are_refused(tree: Any, other
         ([tree, scores(wider)], "description must be the same"),
         ([tree, scores(another_prior, seed=1)], "different priors: give prior_sd"),
         (dpmc.posterior(tree, draws=8).drop_nodes("answer"), "has no answer"),
-        (3, "int must be a chain file"),
+        (3, "'int' must be a chain file"),
         (replaced(tree, "whitening", 0.0 * tree["answer"]["whitening"].values), "may be damaged"),
         (replaced(tree, "prior_sd", [1.0, 0.0, 1.0]), "may be damaged"),
         (replaced(tree, "scores", np.nan * tree["answer"]["scores"].values), "may be damaged"),
