@@ -256,8 +256,8 @@ def test_sums_are_averaged_by_precision_and_have_the_catalogues_posterior() -> N
         found, spread = moments(dpmc.posterior(trees, draws=10_000))
         np.testing.assert_allclose(found, expected.mean(), atol=0.03 * spread.max())
         np.testing.assert_allclose(spread, np.sqrt(np.diag(expected.covariance())), rtol=0.03)
-    narrow = dpmc.posterior(first, prior_sd=1e-4)
-    np.testing.assert_allclose(moments(narrow)[1], 1e-4, rtol=0.1)
+    narrow = dpmc.posterior(first, prior_sd=1e-5)
+    np.testing.assert_allclose(moments(narrow)[1], 1e-5, rtol=0.1)
     with pytest.raises(dpmc.DpmcError, match="correlated-gauss has one for all parameters"):
         dpmc.posterior(first, prior_sd=[1.0, 2.0])
 

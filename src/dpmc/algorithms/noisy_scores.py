@@ -140,6 +140,18 @@ class NoisyScores(Answer):
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         return posterior_given([answered], n)
 
+    @classmethod
+    def given_all(
+        cls,
+        answers: Sequence[Answered],
+        n: int,
+        *,
+        model: Any,
+        temperature: float,
+        prior_sd: np.ndarray | None,
+    ) -> Posterior:
+        return posterior_given(answers, n, prior_sd)
+
 
 def regression_of(model: Any) -> Regression:
     """Return the regression that a model is; raise DpmcError for another one."""

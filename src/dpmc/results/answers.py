@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.noisy_scores import NoisyScores, posterior_given
-from dpmc.base import NoisySum, Posterior
+from dpmc.base import Posterior
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.common.values import MOST_CHAINS, array, checked, count, shown
@@ -113,12 +111,17 @@ def _answer(tree: xarray.DataTree) -> dict[str, np.ndarray]:
     """Return the arrays of an answer; raise DpmcError for a result that has none."""
     group = tree["answer"].to_dataset() if "answer" in tree.children else {}
     found = {str(name): np.asarray(group[name].values, float) for name in group}
-    if not any(found.keys() == set(cls.arrays) for cls in files.ANSWERING):
+    if _method_of(found) is None:
         raise DpmcError(
             f"posterior: {shown(tree.attrs.get('method'))}: the result has no answer to draw from; those of "
-            "noisy-scores and noisy-statistics have one"
+            "methods that ask once have one"
         )
     return found
+
+
+def _method_of(answer: Mapping[str, np.ndarray]) -> Any:
+    """Return the method whose answers have these arrays; None if there is none."""
+    return next((cls for cls in files.ANSWERING if answer.keys() == set(cls.arrays)), None)
 
 
 def _posterior(
@@ -132,29 +135,19 @@ def _posterior(
         sds = array([prior_sd] * d if same else prior_sd, (d,), "posterior: prior_sd")
         if not (sds > 0.0).all():
             raise DpmcError(f"posterior: prior_sd: {shown(prior_sd)} must be greater than 0")
-    if answers[0].keys() == set(NoisyScores.arrays):
-        own = [one["prior_sd"] for one in answers]
-        if sds is None and any(not np.array_equal(own[0], other) for other in own):
-            raise DpmcError("posterior: the models of these results have different priors: give prior_sd")
-        sds = own[0] if sds is None else sds
-        make = partial(posterior_given, answers, n, sds)
-    else:
-        make = partial(_given_sums, _model_of(tree.attrs, sds), answers, n, float(tree.attrs["temperature"]))
+    own: list[Any] = [one.get("prior_sd") for one in answers]
+    if sds is None and any(not np.array_equal(own[0], other) for other in own):
+        raise DpmcError("posterior: the models of these results have different priors: give prior_sd")
+    cls = _method_of(answers[0])
+    model = _model_of(tree.attrs, sds) if cls.needs_model else None
+    temperature, sds = float(tree.attrs["temperature"]), own[0] if sds is None else sds
     try:
-        found: Posterior = make()
+        found = cls.given_all(answers, n, model=model, temperature=temperature, prior_sd=sds)
         array(found.mean(), (d,), "mean")
         array(np.linalg.cholesky(found.covariance()), (d, d), "covariance")
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # of any numbers
         raise DpmcError(f"posterior: the answer cannot be used, it may be damaged ({error})") from None
     return found, sds
-
-
-def _given_sums(model: Any, answers: list[dict[str, np.ndarray]], n: int, temperature: float) -> Posterior:
-    """Return the posterior given noisy sums over the same rows: given their mean, weighted by precision."""
-    weights = np.array([float(one["sum_noise_sd"]) ** -2.0 for one in answers])
-    total = np.average([one["sum"] for one in answers], axis=0, weights=weights)
-    found: Posterior = model.posterior_given(NoisySum(total, n, float(weights.sum()) ** -0.5, temperature))
-    return found
 
 
 def _model_of(attrs: Mapping[Any, Any], sds: np.ndarray | None) -> Any:
