@@ -1,8 +1,9 @@
 """One noisy sum of statistics; draws from the posterior given it cost no privacy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class NoisyStatistics(Answer):
     is_recommended = True
     draws_version = 3
     asks = frozenset({"sum"})
+    needs_model = True
     arrays = MappingProxyType({"sum": ("summary",), "sum_noise_sd": ()})
 
     @property
@@ -72,3 +74,19 @@ class NoisyStatistics(Answer):
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         sd = 0.0 if self.noise == "ignored" else float(answered["sum_noise_sd"])
         return cast(SummaryModel, model).posterior_given(NoisySum(answered["sum"], n, sd, temperature))
+
+    @classmethod
+    def given_all(
+        cls,
+        answers: Sequence[Answered],
+        n: int,
+        *,
+        model: Any,
+        temperature: float,
+        prior_sd: np.ndarray | None,
+    ) -> Posterior:
+        """Return the posterior given the mean of noisy sums, weighted by the precision of their noise."""
+        weights = np.array([float(one["sum_noise_sd"]) ** -2.0 for one in answers])
+        total = np.average([one["sum"] for one in answers], axis=0, weights=weights)
+        noisy = NoisySum(total, n, float(weights.sum()) ** -0.5, temperature)
+        return cast(SummaryModel, model).posterior_given(noisy)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, real, shown
 from dpmc.data.chain_files import ResultOrFile
-from dpmc.results import as_tree
+from dpmc.results import as_tree, require_alike
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 CURVED = ("banana", "mixture", "circle")
 #: Skewness of draws from which on they are not nearly normal; that of an exponential distribution is 2.
 SKEWED = 1.0
-SAME = ("model", "model_id", "dataset", "n", "temperature")  #: attributes that all runs have in common
 
 
 def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
@@ -77,9 +75,7 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     if not runs or not 0.0 < level < 1.0:
         raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
     trees = [as_tree(run) for run in runs]
-    for key, *values in zip((*SAME, "parameters", "ledger of the rows"), *map(_alike, trees), strict=True):
-        if len(different := dict.fromkeys(values)) > 1:
-            raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(different)}")
+    require_alike(trees, "summary")
     halves = [second_half_draws(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
@@ -98,14 +94,6 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
         table.loc[unmoved(draws).any(axis=0), table.columns.difference(["mean", "sd_draws"])] = np.nan
     table.attrs = {"temperature": temperature, "level": level, "interval": how}
     return table
-
-
-def _alike(tree: xarray.DataTree) -> list[str]:
-    """Return what runs must have in common: `SAME`, parameters, and of releases the data set's ledger."""
-    about: dict[Any, Any] = tree.attrs
-    ledger = json.loads(str(about["data_ledger"]))["ledger"] if "data_ledger" in about else ""
-    labels = second_half_draws(tree)["parameter"].values.tolist()
-    return [*(str(about.get(key)) for key in SAME), str(labels), str(ledger)]
 
 
 def _interval(
