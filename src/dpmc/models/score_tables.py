@@ -66,11 +66,7 @@ class ScoreTable:
         i, known = self._nearest(eta)
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
-        # A copy of a family of one's own: what it keeps of some rows must not reach others.
-        family = (
-            self.family if type(self.family).__module__ == families.__name__ else copy.deepcopy(self.family)
-        )
-        h = np.clip(family.score(node, y) / root, -self.clip, self.clip)
+        h = np.clip(fresh(self.family).score(node, y) / root, -self.clip, self.clip)
         distance = eta - node
         mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
         bound = np.maximum(self._high[i] - mean, mean - self._low[i])
@@ -93,6 +89,11 @@ class ScoreTable:
             return np.zeros(eta.shape, np.intp), np.isfinite(eta)
         known = (eta >= self._nodes[0] - STEP) & (eta <= self._nodes[-1] + STEP)
         return np.searchsorted(self._edges, np.where(known, eta, 0.0)), known
+
+
+def fresh(thing: Any) -> Any:
+    """Return an object of dpmc's, or a copy of one's own: what it keeps of some rows must not reach others."""
+    return thing if type(thing).__module__.startswith("dpmc.") else copy.deepcopy(thing)
 
 
 def in_support(family: Any, y: np.ndarray) -> np.ndarray:
