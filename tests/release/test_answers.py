@@ -1,4 +1,4 @@
-"""Answers of a release: no row moves them by more than is claimed, doctored files are found, kills cost once."""
+"""Answers of a release: rows keep to their bounds, doctored files are found, kills cost once."""
 
 import json
 import warnings
@@ -66,6 +66,23 @@ def test_what_a_regression_keeps_of_a_row_reaches_no_others() -> None:
     sums = [LatticeEvaluator(model, rows, Lattice(1, 1)).answer_sums([question]) for rows in (ROWS, other)]
     (one, unit, rounding), (two, _, _) = sums
     assert 0.0 < unit * np.linalg.norm((one - two).astype(float)) <= 0.5 + rounding
+
+
+class Changes(families.Bernoulli):
+    """A family that works in the arrays that it gets."""
+
+    def score(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        score = super().score(eta, y)
+        y[...] = 0.0
+        return score
+
+
+def test_a_family_that_changes_its_arrays_is_refused_before_epsilon_is_spent(tmp_path: Path) -> None:
+    ledger = DataLedger.create(tmp_path / "people.ledger", 10.0, 1e-2)
+    model = dpmc.Regression("y", ["x", "w"], family=Changes(), prior_sd=1.0)
+    with pytest.raises(dpmc.DpmcError, match="must not change the arrays"):
+        dpmc.release(model, ROWS, ledger=ledger.path, progress=False, **GIVEN)
+    assert not DataLedger.open(ledger.path).entries
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,9 @@ class NoisyScores(Answer):
     """Ask noisy bounded scores of a regression in a few rounds; draw from the posterior given the answers."""
 
     clip: float | None = positive("clip bound of scores, in their sds; by default the best predicted", None)
-    rounds: int = integer("main rounds, which share what warm-up rounds leave of the budget", default=5, most=100)
+    rounds: int = integer(
+        "main rounds, which share what the warm-up leaves of the budget", default=5, most=100
+    )
     information_share: float = fraction("budget's share for the information", default=0.2, most=LARGEST_SHARE)
 
     is_recommended = True

@@ -146,8 +146,8 @@ class ScoreQuestion:
             m = np.clip(weight * most, 0.0, MARGIN * self.largest_information)
             unit = tz / length[:, None]
         usable = row.known & np.isfinite(s) & np.isfinite(m) & np.isfinite(square) & (length > SHORTEST)
-        unit = np.where(usable[:, None], unit, 0.0)
-        return unit, *(np.where(usable, part, 0.0) for part in (s, m, chi))
+        s, m, chi = (np.where(usable, part, 0.0) for part in (s, m, chi))
+        return np.where(usable[:, None], unit, 0.0), s, m, chi
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return each row's numbers (n, N), in units of their noise."""
