@@ -65,8 +65,10 @@ class NoisyScores(Answer):
     """Ask noisy bounded scores of a regression in a few rounds; draw from the posterior given the answers."""
 
     clip: float | None = positive("clip bound of scores, in their sds; by default the best predicted", None)
-    rounds: int = integer("main rounds, which share what warm-up rounds leave of the budget", default=5)
-    information_share: float = fraction("share of a round's budget for the information", default=0.2)
+    rounds: int = integer(
+        "main rounds, which share what the warm-up leaves of the budget", default=5, most=100
+    )
+    information_share: float = fraction("budget's share for the information", default=0.2, most=LARGEST_SHARE)
 
     is_recommended = True
     asks = frozenset({"length", "scores"})
@@ -98,9 +100,6 @@ class NoisyScores(Answer):
         model = regression_of(model)
         if model.tempering is not None:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
-        if self.information_share > LARGEST_SHARE:
-            rule = f"{self.information_share:g} must be at most {LARGEST_SHARE}, or the noise would not do"
-            raise DpmcError(f"hyperparameters: information_share: {rule}")
         check_family(_unit_family(model))
         p = len(model.design.coefficients)
         if n * self.mu < LEAST_INFORMATION * p**1.5:

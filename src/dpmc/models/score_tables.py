@@ -65,18 +65,15 @@ class ScoreTable:
     def at(self, eta: np.ndarray, y: np.ndarray) -> Scores:
         """Return the bounded scores of outcomes y at η, both (n,)."""
         i, known = self._nearest(eta)
+        known = known & in_support(self.family, y)  # before a family of one's own may change y
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
-        # A copy of a family of one's own: what it keeps of some rows must not reach others.
-        family = (
-            self.family if type(self.family).__module__ == families.__name__ else copy.deepcopy(self.family)
-        )
-        h = np.clip(family.score(node, y) / root, -self.clip, self.clip)
+        h = np.clip(fresh(self.family).score(node, y) / root, -self.clip, self.clip)
         distance = eta - node
         mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
         bound = np.maximum(self._high[i] - mean, mean - self._low[i])
         slope = np.maximum(slope + self._bend[i] * distance, 0.0)
-        return Scores(h - mean, root, slope, bound, h, known & in_support(self.family, y))
+        return Scores(h - mean, root, slope, bound, h, known)
 
     def root(self, eta: np.ndarray) -> np.ndarray:
         """Return a at η (n,); 0 outside the table."""
@@ -106,6 +103,11 @@ def score_table(family: Any, clip: float) -> ScoreTable:
     """Return the table of a family; one of dpmc's is made once, one's own may have changed."""
     known = type(family).__module__ == families.__name__
     return _known_table(family, clip) if known else ScoreTable(family, clip)
+
+
+def fresh(thing: Any) -> Any:
+    """Return an object of dpmc's, or a copy of another: what it keeps of some rows must not reach others."""
+    return thing if type(thing).__module__.startswith("dpmc.") else copy.deepcopy(thing)
 
 
 def in_support(family: Any, y: np.ndarray) -> np.ndarray:
@@ -213,6 +215,7 @@ def check_family(family: Any) -> None:
     """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
     eta = np.zeros(1)
     y, weight = _outcomes(family, 0.0)
+    given = y.copy()
     p = _probabilities(family, eta, y, weight)[0]
     who = _name(family)
     if not abs(p.sum() - 1.0) < NEARLY:
@@ -222,12 +225,14 @@ def check_family(family: Any) -> None:
         )
     kept = p > 1e-9
     with np.errstate(all="ignore"):
-        up, down = (np.asarray(family.log_density(eta + step, y[kept])) for step in (1e-4, -1e-4))
-        slope, score = (up - down) / 2e-4, np.asarray(family.score(eta, y[kept]))
+        up, down = (np.asarray(family.log_density(eta + step, given[kept])) for step in (1e-4, -1e-4))
+        slope, score = (up - down) / 2e-4, np.asarray(family.score(eta, some := given[kept]))
+    if eta.any() or not (np.array_equal(y, given) and np.array_equal(some, given[kept])):
+        raise DpmcError(f"{who}: log_density, score: must not change the arrays eta and y that they get")
     if not np.allclose(slope, score, rtol=1e-3, atol=1e-4):
         worst = int(np.argmax(np.abs(slope - score)))
         raise DpmcError(
-            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {y[kept][worst]:g} must be the derivative of "
+            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {given[kept][worst]:g} must be the derivative of "
             f"log_density in eta, {slope[worst]:.6g}"
         )
 
