@@ -117,8 +117,8 @@ def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
-    base = families.log_base(family, y)
     with np.errstate(all="ignore"):
+        base = families.log_base(family, y)
         density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
     return np.where(np.isfinite(density), density, 0.0)
 
