@@ -188,6 +188,7 @@ def test_what_a_family_keeps_of_some_rows_reaches_no_others() -> None:
         ({"score": lambda self, eta, y: y * np.exp(-eta) - 1.0}, "score: .* must be the derivative of log_density"),
         ({"log_density": lambda self, eta, y: -2.0 * y + 0.0 * eta, "score": lambda self, eta, y: 0.0 * (eta + y)},
          "no information on eta = 0"),
+        ({"is_location": True}, "is_location: score must depend on y - eta alone"),
     ],
 )  # fmt: skip
 def test_a_family_whose_functions_do_not_fit_together_is_refused(change: dict[str, Any], words: str) -> None:

@@ -114,31 +114,33 @@ class NoisyScores(Answer):
         runs = [Search(self, regression_of(model), private.n) for _ in range(private.runs)]
         steps = [run.questions() for run in runs]
         asked = [next(step) for step in steps]
-        while asked:
-            numbers = private.answers(asked)
-            try:
-                asked = [step.send(own) for step, own in zip(steps, numbers, strict=True)]
-            except StopIteration:
-                asked = []  # all runs ask equally often
+        while asked:  # all runs ask equally often
+            answers = zip(steps, private.answers(asked), strict=True)
+            asked = [question for step, own in answers for question in following(step, own)]
         return [Round.stacked(run.rounds) for run in runs]
 
     def asked(self, answered: Answered, model: Model, n: int) -> Answered:
         run = Search(self, regression_of(model), n)
         step = run.questions()
-        question = next(step)
+        asked = [next(step)]
         for one in Round.unstacked(answered):
-            if isinstance(question, LengthQuestion):
-                question = step.send(np.array([one.length]))
-            assert isinstance(question, ScoreQuestion)
-            try:
-                question = step.send(question.numbers(one.answer))
-            except StopIteration:
-                break
+            if isinstance(asked[0], LengthQuestion):
+                asked = following(step, np.array([one.length]))
+            assert isinstance(asked[0], ScoreQuestion)
+            asked = following(step, asked[0].numbers(one.answer))
         return Round.stacked(run.rounds)
 
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         own = regression_of(model)
         return posterior_given(Round.unstacked(answered), prior_of(own), log_sd_prior(own), n)
+
+
+def following(step: Generator[Question, np.ndarray, None], numbers: np.ndarray) -> list[Question]:
+    """Return the question after an answer, or none after the last."""
+    try:
+        return [step.send(numbers)]
+    except StopIteration:
+        return []
 
 
 def regression_of(model: Any) -> Regression:
@@ -191,15 +193,14 @@ class Search:
     model: Regression
     n: int
     rounds: list[Round] = field(default_factory=list)
-    tables: dict[float, ScoreTable] = field(default_factory=dict)
+    tables: dict[tuple[float, float], ScoreTable] = field(default_factory=dict)
 
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
-        if log_sd_prior(self.model):
-            return ScoreTable(families.Normal(sd), clip)
-        if clip not in self.tables:
-            self.tables[clip] = ScoreTable(self.model.family, clip)
-        return self.tables[clip]
+        if (clip, sd) not in self.tables:
+            family = families.Normal(sd) if log_sd_prior(self.model) else self.model.family
+            self.tables[clip, sd] = ScoreTable(family, clip)
+        return self.tables[clip, sd]
 
     def questions(self) -> Generator[Question, np.ndarray, None]:
         """Yield questions; each gets the noisy numbers of its answer."""

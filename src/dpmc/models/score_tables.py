@@ -53,6 +53,7 @@ class ScoreTable:
     def __init__(self, family: Any, clip: float) -> None:
         self.family, self.clip = family, clip
         self.is_location = bool(getattr(family, "is_location", False))
+        check(family)
         nodes = np.zeros(1) if self.is_location else _nodes(family)
         self._nodes = nodes
         self._edges = 0.5 * (nodes[1:] + nodes[:-1])
@@ -186,7 +187,6 @@ def _nodes(family: Any) -> np.ndarray:
         close = abs(p.sum() - 1.0) < CLOSE and abs((p * score).sum()) < CLOSE * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
     middle = len(coarse) // 2
-    check(family)
     if not usable[middle]:
         raise DpmcError(f"{_name(family)}: no information on eta = 0")
     low = middle - int(np.argmin(np.append(usable[middle::-1], False))) + 1
@@ -217,6 +217,13 @@ def check(family: Any) -> None:
             f"{who}: score: {score[worst]:.6g} at eta = 0, y = {y[kept][worst]:g} must be the derivative of "
             f"log_density in eta, {slope[worst]:.6g}"
         )
+    if not score.any():
+        raise DpmcError(f"{who}: no information on eta = 0")
+    if getattr(family, "is_location", False):
+        with np.errstate(all="ignore"):
+            moved = np.asarray(family.score(eta + 1.0, y[kept] + 1.0))
+        if not np.allclose(moved, score, rtol=1e-6, atol=1e-9):
+            raise DpmcError(f"{who}: is_location: score must depend on y - eta alone")
 
 
 def _name(family: Any) -> str:
