@@ -103,13 +103,11 @@ def mean_of(rounds: Sequence[Round]) -> Round:
 
     It is exact as far as E s is linear between the rounds' θ.
     """
-    less = np.sqrt(len(rounds))
-    means = {
-        name: np.mean([getattr(one, name) for one in rounds], axis=0)
-        for name in ("at", "scores", "information", "squares", "spread")
-    }
-    first = rounds[0]
-    return first._replace(**means, noise_sd=first.noise_sd / less, information_sd=first.information_sd / less)
+    arrays = Round.stacked(rounds)
+    means = {name: arrays[name].mean(axis=0) for name in ("at", "scores", "information", "squares", "spread")}
+    # The first of the main rounds has the least budget.
+    sds = {name: np.sqrt((arrays[name] ** 2).mean() / len(rounds)) for name in ("noise_sd", "information_sd")}
+    return rounds[0]._replace(**means, **sds)
 
 
 def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:

@@ -54,6 +54,7 @@ class ScoreTable:
     def __init__(self, family: Any, clip: float) -> None:
         self.family, self.clip = family, clip
         self.is_location = bool(getattr(family, "is_location", False))
+        check_family(family)
         nodes = np.zeros(1) if self.is_location else _nodes(family)
         self._nodes = nodes
         self._edges = 0.5 * (nodes[1:] + nodes[:-1])
@@ -132,8 +133,8 @@ def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
-    base = families.log_base(family, y)
     with np.errstate(all="ignore"):
+        base = families.log_base(family, y)
         density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
     return np.where(np.isfinite(density), density, 0.0)
 
@@ -201,7 +202,6 @@ def _nodes(family: Any) -> np.ndarray:
         close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
     middle = len(coarse) // 2
-    check_family(family)
     if not usable[middle]:
         raise DpmcError(f"{_name(family)}: no information on eta = 0")
     low = middle - int(np.argmin(np.append(usable[middle::-1], False))) + 1
@@ -232,9 +232,16 @@ def check_family(family: Any) -> None:
     if not np.allclose(slope, score, rtol=1e-3, atol=1e-4):
         worst = int(np.argmax(np.abs(slope - score)))
         raise DpmcError(
-            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {given[kept][worst]:g} must be the derivative of "
-            f"log_density in eta, {slope[worst]:.6g}"
+            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {given[kept][worst]:g} must be the derivative "
+            f"of log_density in eta, {slope[worst]:.6g}"
         )
+    if not score.any():
+        raise DpmcError(f"{who}: no information on eta = 0")
+    if getattr(family, "is_location", False):
+        with np.errstate(all="ignore"):
+            moved = np.asarray(family.score(eta + 1.0, y[kept] + 1.0))
+        if not np.allclose(moved, score, rtol=1e-6, atol=1e-9):
+            raise DpmcError(f"{who}: is_location: score must depend on y - eta alone")
 
 
 def _name(family: Any) -> str:
