@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpmc.results.reading import as_tree
 from scipy.optimize import minimize
 
 import dpmc
@@ -21,7 +22,6 @@ from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
 from dpmc.results import parameters
-from dpmc.results.reading import as_tree
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''

@@ -30,7 +30,6 @@ from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.results.reading import as_tree
 from files.release_tree import DIMENSION, HYPERPARAMETERS, ITERATIONS, START, entry, release_tree
 
 Doctor = Callable[[xarray.DataTree], object]

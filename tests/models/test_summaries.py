@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpmc.models.summaries import log_normal
 from scipy import stats
 
 import dpmc
 from dpmc.base import NoisySum
 from dpmc.models.exponential import ExponentialFamily
-from dpmc.models.summaries import log_normal
 from kernels.test_noisy_statistics import Rates
 
 
