@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
 def count_of(model: Any, n: int, per_row: int) -> int:
     """Return how many rows are simulated for n rows: `per_row` for each, if memory allows."""
-    columns = np.shape(model.simulate(np.random.default_rng(0), start_of(model), 2))[1]
+    columns = simulated(model, start_of(model), 2).shape[1]
     return int(min(max(per_row * n, LEAST_ROWS), MOST_NUMBERS // (columns + model.dimension)))
 
 
@@ -59,9 +59,14 @@ def start_of(model: Any) -> np.ndarray:
     return np.array(next((theta for theta in known if theta is not None), np.zeros(model.dimension)), float)
 
 
-def simulated(model: Any, theta: np.ndarray, count: int) -> np.ndarray:
-    """Return rows simulated at θ (count, columns), always with the same random numbers."""
-    return np.asarray(model.simulate(np.random.default_rng(0), theta.copy(), count), float)
+def simulated(
+    model: Any, theta: np.ndarray, count: int, generator: np.random.Generator | None = None
+) -> np.ndarray:
+    """Return rows simulated at θ (count, columns); without a generator with the same random numbers."""
+    generator = np.random.default_rng(0) if generator is None else generator
+    rows = model.simulate(generator, theta.copy(), count)
+    shape = (count, np.shape(rows)[1] if np.ndim(rows) == 2 else 1)
+    return calls.real_array(rows, shape, f"model: {calls.name_of(model)}: simulate")
 
 
 def gradients(model: Any, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -35,6 +35,9 @@ INTERVALS, LEAST_SETS, ROWS_OF_SET, PER_ROW_OF_SET = 40, 3, 2000, 5  #: of the c
 NEAR = 0.3  #: how far its true θ are from the guess, in sds of one row's estimate
 LEAST_COVERAGE = 0.75  #: of its 90 % intervals
 WIDTH = 1.6449  #: half of a 90 % interval, in sds
+LOST = (
+    "the search for theta did not end: the guess was far off, or the noise is large; intervals may not hold"
+)
 CENTRED = 6.0  #: most that the mean simulated gradient may be off 0, in its standard errors
 
 
@@ -125,15 +128,15 @@ class SimulatedScores(Answer):
         m = min(n, ROWS_OF_SET)
         own = dataclasses.replace(self, noise_multiplier=self.noise_multiplier * np.sqrt(m / n))
         count = simulation.count_of(model, m, PER_ROW_OF_SET)
-        centre = np.asarray(getattr(model, "true_theta", self.begin(model)), float)
+        stated = getattr(model, "true_theta", None)
+        centre = self.begin(model) if stated is None else np.array(stated, float)
         scale = NEAR * simulation.whitening_of(simulation.gradients_at(model, centre, count))
         held = []
         for k in range(max(LEAST_SETS, INTERVALS // len(centre))):
             generator = np.random.default_rng([1, k])
             truth = simulation.inside(model, centre, scale @ generator.standard_normal(len(centre)))
-            found = own.from_rows(
-                model, np.asarray(model.simulate(generator, truth, m), float), generator, count
-            )
+            rows = simulation.simulated(model, truth, m, generator)
+            found = own.from_rows(model, rows, generator, count)
             sd = np.sqrt(np.diag(found.covariance))
             held.append((found.converged & (np.abs(found.mean - truth) < WIDTH * sd), not found.converged))
         coverage, lost = (float(np.mean(part)) for part in zip(*held, strict=True))
@@ -180,10 +183,18 @@ class SimulatedScores(Answer):
             rounds.append(answered_round(question, scores / question.noise_sd))
         return stacked(rounds)
 
+    def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
+        """Return that the search for θ did not end, if so."""
+        return [] if self.last(answered, model, n).located().converged else [LOST]
+
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
-        last = Round(*(answered[name][-1] for name in Round._fields))
-        found = likelihood(model, last, n, simulation.count_of(model, n, PER_ROW)).posterior()
+        found = self.last(answered, model, n).posterior()
         return GaussianPosterior(found.mean, found.covariance)
+
+    def last(self, answered: Answered, model: Model, n: int) -> Likelihood:
+        """Return the likelihood of the last round."""
+        last = Round(*(answered[name][-1] for name in Round._fields))
+        return likelihood(model, last, n, simulation.count_of(model, n, PER_ROW))
 
 
 def answered_round(asked: GradientQuestion, numbers: np.ndarray) -> Round:

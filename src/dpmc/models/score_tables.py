@@ -9,6 +9,7 @@ Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the pr
 """
 
 import copy
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +20,10 @@ from dpmc.models import families
 ENDS = -12.0, 12.0  #: of η in a table; rows beyond it have weight 0, which biases nothing
 STEP = 0.0125  #: largest distance of nodes in η
 STEP_IN_SDS = 0.02  #: and in units of 1/a, in which the score changes
-LARGEST_MEAN = 1e4  #: of counts
-MOST_COUNTS = 2**17  #: of the support of counts
-NEGLIGIBLE = 1e-18  #: part of the largest probability below which an outcome is left out
-CLOSE = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
+LARGEST_MEAN = 3e3  #: of counts
+MOST_COUNTS = 2**16  #: of the support of counts
+LEFT_OUT = 1e-18  #: part of the largest probability below which an outcome is left out
+NEARLY = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
 DIFFERENCE = 1e-5  #: of η, for the derivative of the score
 MOST_AT_ONCE = 2**21  #: nodes times outcomes that are computed together
 
@@ -82,17 +83,29 @@ class ScoreTable:
         i, known = self._nearest(eta)
         return np.where(known, self._root[i], 0.0)
 
-    def reference(self, eta: float) -> Reference:
-        """Return slope, variance and bound of ψ at the node next to one η."""
-        i = int(self._nearest(np.array([eta]))[0][0])
-        bound = max(self._high[i] - self._mean[i], self._mean[i] - self._low[i])
-        return Reference(*(float(v) for v in (self._root[i], self._slope[i], self._variance[i], bound)))
-
     def _nearest(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.is_location:
             return np.zeros(eta.shape, np.intp), np.isfinite(eta)
         known = (eta >= self._nodes[0] - STEP) & (eta <= self._nodes[-1] + STEP)
         return np.searchsorted(self._edges, np.where(known, eta, 0.0)), known
+
+
+def reference(family: Any, clip: float, eta: float) -> Reference:
+    """Return root, slope, variance and bound of ψ at one η."""
+    (part,) = _parts(family, np.array([eta]))
+    root, mean, slope, _, variance, low, high = (float(moment[0]) for moment in _moments(family, part, clip))
+    return Reference(root, slope, variance, max(high - mean, mean - low))
+
+
+@functools.lru_cache(maxsize=16)
+def _known_table(family: Any, clip: float) -> ScoreTable:
+    return ScoreTable(family, clip)
+
+
+def score_table(family: Any, clip: float) -> ScoreTable:
+    """Return the table of a family; one of dpmc's is made once, one's own may have changed."""
+    known = type(family).__module__ == families.__name__
+    return _known_table(family, clip) if known else ScoreTable(family, clip)
 
 
 def in_support(family: Any, y: np.ndarray) -> np.ndarray:
@@ -136,7 +149,7 @@ def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray,
     while first < len(nodes):
         some = nodes[first : first + 64]
         ends = _probabilities(family, some[[0, -1]], y, weight)
-        kept = np.flatnonzero((ends > NEGLIGIBLE * ends.max(axis=1, keepdims=True)).any(axis=0))
+        kept = np.flatnonzero((ends > LEFT_OUT * ends.max(axis=1, keepdims=True)).any(axis=0))
         inside = slice(kept[0], kept[-1] + 1)
         some = some[: max(1, MOST_AT_ONCE // len(y[inside]))]
         parts.append((some, y[inside], weight[inside]))
@@ -183,10 +196,10 @@ def _nodes(family: Any) -> np.ndarray:
             p = _probabilities(family, np.array([eta]), y, weight)[0]
             score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), y)), 0.0)
         root[i] = np.sqrt((p * score**2).sum())
-        close = abs(p.sum() - 1.0) < CLOSE and abs((p * score).sum()) < CLOSE * max(1.0, root[i])
+        close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
     middle = len(coarse) // 2
-    check(family)
+    check_family(family)
     if not usable[middle]:
         raise DpmcError(f"{_name(family)}: no information on eta = 0")
     low = middle - int(np.argmin(np.append(usable[middle::-1], False))) + 1
@@ -196,13 +209,13 @@ def _nodes(family: Any) -> np.ndarray:
     return np.interp(np.linspace(0.0, total[-1], int(total[-1]) + 2), total, eta)
 
 
-def check(family: Any) -> None:
+def check_family(family: Any) -> None:
     """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
     eta = np.zeros(1)
     y, weight = _outcomes(family, 0.0)
     p = _probabilities(family, eta, y, weight)[0]
     who = _name(family)
-    if not abs(p.sum() - 1.0) < CLOSE:
+    if not abs(p.sum() - 1.0) < NEARLY:
         raise DpmcError(
             f"{who}: log_density: integrates to {p.sum():.6g} over support {family.support!r} at eta = 0; "
             "must be 1, with log_base if there is one"
