@@ -95,7 +95,7 @@ class NoisyScores(Answer):
         multiplier = self.noise_multiplier
         return Queries(run=tuple(GaussianQuery(name, multiplier / np.sqrt(w)) for name, w in named if w))
 
-    def check(self, model: Model, n: int) -> None:
+    def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model that is no regression, and for too little information for intervals."""
         model = regression_of(model)
         if model.tempering is not None:

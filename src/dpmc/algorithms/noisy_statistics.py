@@ -42,7 +42,7 @@ class NoisyStatistics(Answer):
     def queries(self, n: int) -> Queries:
         return Queries(run=(GaussianQuery("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
 
-    def check(self, model: Model, n: int) -> None:
+    def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model without summaries, and for a centre of another size."""
         if not hasattr(model, "posterior_given"):
             raise DpmcError(

@@ -22,12 +22,13 @@ well. Let x ≥ y be the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1, |p₁ 
 y)² + ½(p₁ − p₂)² grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import SummaryModel
+from dpmc.base import GradientModel, SummaryModel
 from dpmc.evaluators import calls
 from dpmc.evaluators.lattice import MARGIN
 from dpmc.models.regression import Regression
@@ -40,9 +41,43 @@ SHORTEST = 1e-150  #: length of Tz from which its square is no subnormal number;
 FARTHEST = 3.0  #: bound of the logarithm of a row's length
 
 
+class ClippedQuestion:
+    """Σ clip(v(x_j)), vectors v of a subclass clipped to Euclidean norm `clip`."""
+
+    clip: float
+    sensitivity: float
+
+    @abstractmethod
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's vector (n, N), before it is clipped."""
+
+    @property
+    def noise_sd(self) -> float:
+        """Return the sd of the noise of each component of the sum."""
+        return 2.0 * self.clip / self.sensitivity
+
+    def clipped(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's clipped vector (n, N)."""
+        vectors = self.vectors(rows)
+        with np.errstate(all="ignore"):
+            norm = np.sqrt((vectors**2).sum(axis=1))
+        usable = np.isfinite(norm)
+        most = INSIDE * self.clip
+        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
+        return np.where(usable[:, None], vectors, 0.0) * factor[:, None]
+
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's numbers (n, N), in units of their noise."""
+        return self.clipped(rows) / self.noise_sd
+
+    def total(self, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,)."""
+        return np.asarray(self.of_rows(rows).sum(axis=0))
+
+
 @dataclass(frozen=True, eq=False)
-class SumQuestion:
-    """Σ clip(t(x_j) − centre), t the model's summaries, clipped to Euclidean norm `clip`."""
+class SumQuestion(ClippedQuestion):
+    """Σ clip(t(x_j) − centre), t the model's summaries."""
 
     model: SummaryModel
     centre: np.ndarray  # (k,)
@@ -54,23 +89,30 @@ class SumQuestion:
         """Return the number of summaries."""
         return len(self.centre)
 
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's summaries, less the centre."""
+        return calls.summaries(self.model, rows) - self.centre
+
+
+@dataclass(frozen=True, eq=False)
+class GradientQuestion(ClippedQuestion):
+    """Σ clip(T ∇ ln p(x_j|θ)), at one public θ."""
+
+    model: GradientModel
+    theta: np.ndarray  # (d,)
+    whitening: np.ndarray  # T (d, d)
+    clip: float  # B
+    sensitivity: float
+
     @property
-    def noise_sd(self) -> float:
-        """Return the sd of the noise of each component of the sum."""
-        return 2.0 * self.clip / self.sensitivity
+    def size(self) -> int:
+        """Return the number of parameters."""
+        return len(self.theta)
 
-    def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
-        deviation = calls.summaries(self.model, rows) - self.centre
-        norm = np.sqrt((deviation**2).sum(axis=1))
-        usable = np.isfinite(norm)
-        most = INSIDE * self.clip
-        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
-        return np.where(usable[:, None], deviation, 0.0) * factor[:, None] / self.noise_sd
-
-    def total(self, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,)."""
-        return np.asarray(self.of_rows(rows).sum(axis=0))
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's gradient, in units of T."""
+        with np.errstate(all="ignore"):
+            return calls.gradient(self.model, self.theta, rows) @ self.whitening
 
 
 class ScoreAnswer(NamedTuple):

@@ -170,7 +170,7 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.queries().total(Plan.of(cell, resumed).paid)
-    cell.algorithm.check(problem.model, problem.n)
+    cell.algorithm.check(problem.model, problem.n, problem.temperature)
     price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
     cell = dataclasses.replace(

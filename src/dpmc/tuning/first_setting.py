@@ -6,17 +6,16 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import read, searched
-from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.problem import Problem
-from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.evaluators.calls import gradient, log_likelihood
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
 
@@ -123,11 +122,7 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
         if gradients:
-            if hasattr(model, "gradient_form"):
-                slope = gradient_by_form(cast(AffineModel, model), theta, rows)
-            else:
-                slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
-            norms.append(np.sqrt((slope**2).sum(axis=1)))
+            norms.append(np.sqrt((gradient(model, theta, rows) ** 2).sum(axis=1)))
     bounds = [np.nanquantile(np.stack(values), RATIOS_KEPT) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 

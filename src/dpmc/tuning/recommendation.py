@@ -149,7 +149,7 @@ def prediction_of(
         made = make(calibrated(cls, values, float(epsilon), delta, first.n, rows_per_person))
         if not made.queries().each:
             made = replace(made, iterations=DEFAULT_ITERATIONS)
-        made.algorithm.check(first.model, first.n)
+        made.algorithm.check(first.model, first.n, first.temperature)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
         chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
