@@ -33,7 +33,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.models import families
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.regression import Regression
-from dpmc.models.score_tables import ScoreTable
+from dpmc.models.score_tables import ScoreTable, score_table
 from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.questions import LARGEST_SHARE, LengthQuestion, ScoreQuestion
 
@@ -96,7 +96,7 @@ class NoisyScores(Answer):
         if self.information_share > LARGEST_SHARE:
             rule = f"{self.information_share:g} must be at most {LARGEST_SHARE}, or the noise would not do"
             raise DpmcError(f"hyperparameters: information_share: {rule}")
-        ScoreTable(_unit_family(model), BINARY_CLIP)  # raises for a family whose functions do not fit
+        score_table(_unit_family(model), BINARY_CLIP)  # raises for a family whose functions do not fit
         p = len(model.design.coefficients)
         if n * self.mu < LEAST_INFORMATION * p**1.5:
             raise DpmcError(
@@ -196,9 +196,9 @@ class Search:
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
         if log_sd_prior(self.model):
-            return ScoreTable(families.Normal(sd), clip)
+            return score_table(families.Normal(sd), clip)
         if clip not in self.tables:
-            self.tables[clip] = ScoreTable(self.model.family, clip)
+            self.tables[clip] = score_table(self.model.family, clip)
         return self.tables[clip]
 
     def questions(self) -> Generator[Question, np.ndarray, None]:

@@ -9,7 +9,9 @@ Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the pr
 """
 
 import copy
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -47,16 +49,41 @@ class Reference(NamedTuple):
     bound: float
 
 
+_T = TypeVar("_T")
+
+
+def _is_ours(family: Any) -> bool:
+    """Return whether a family is one of dpmc, which keeps nothing of what it is given."""
+    return type(family).__module__ == families.__name__
+
+
+def _kept(function: Callable[..., _T]) -> Callable[..., _T]:
+    """Return a function of a family, and more, whose results are kept if the family is one of dpmc."""
+    keeping = functools.lru_cache(maxsize=64)(function)
+
+    @functools.wraps(function)
+    def call(family: Any, *more: Any) -> _T:
+        return keeping(family, *more) if _is_ours(family) else function(family, *more)
+
+    return call
+
+
+@_kept
+def score_table(family: Any, clip: float) -> "ScoreTable":
+    """Return the table of a family at clip bound c."""
+    return ScoreTable(family, clip)
+
+
 class ScoreTable:
     """Bounded scores of a family at clip bound c."""
 
     def __init__(self, family: Any, clip: float) -> None:
         self.family, self.clip = family, clip
         self.is_location = bool(getattr(family, "is_location", False))
-        nodes = np.zeros(1) if self.is_location else _nodes(family)
+        nodes, parts = _grid(family, self.is_location)
         self._nodes = nodes
         self._edges = 0.5 * (nodes[1:] + nodes[:-1])
-        columns = [_moments(family, part, clip) for part in _parts(family, nodes)]
+        columns = [_moments(family, part, clip) for part in parts]
         self._root, self._mean, self._slope, self._bend, self._variance, self._low, self._high = (
             np.concatenate([column[i] for column in columns]) for i in range(7)
         )
@@ -67,9 +94,7 @@ class ScoreTable:
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
         # A copy of a family of one's own: what it keeps of some rows must not reach others.
-        family = (
-            self.family if type(self.family).__module__ == families.__name__ else copy.deepcopy(self.family)
-        )
+        family = self.family if _is_ours(self.family) else copy.deepcopy(self.family)
         h = np.clip(family.score(node, y) / root, -self.clip, self.clip)
         distance = eta - node
         mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
@@ -142,6 +167,13 @@ def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray,
         parts.append((some, y[inside], weight[inside]))
         first += len(some)
     return parts
+
+
+@_kept
+def _grid(family: Any, is_location: bool) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+    """Return the nodes of η, and their parts."""
+    nodes = np.zeros(1) if is_location else _nodes(family)
+    return nodes, _parts(family, nodes)
 
 
 def _moments(
