@@ -170,7 +170,9 @@ def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray,
 
 
 @_kept
-def _grid(family: Any, is_location: bool) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+def _grid(
+    family: Any, is_location: bool
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """Return the nodes of η, and their parts."""
     nodes = np.zeros(1) if is_location else _nodes(family)
     return nodes, _parts(family, nodes)

@@ -1,7 +1,4 @@
-"""Which method is worth its ε: predictions from simulated twins of the data. No private row is read.
-
-Methods that ask once take seconds, chains minutes.
-"""
+"""Which method is worth its ε: predictions from simulated twins of the data. No private row is read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +12,7 @@ from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.progress import live_line
+from dpmc.common.streams import canonical_epsilon
 from dpmc.data.problem import Problem
 from dpmc.metrics.cell import second_half_of
 from dpmc.models.trial import check_starts
@@ -24,13 +22,10 @@ from dpmc.tuning.first_setting import SDS, Widths, first_setting, without_privac
 
 MOST_TWIN_ITERATIONS = 20_000  #: of a chain on a twin, to bound the time
 LEAST_COVERAGE = 0.7  #: of 90 % intervals; below it a method is not recommended
-#: A method is worth it if its intervals are narrower than this share of the prior's, where the model says its
-#: sd, and than this multiple of those without privacy.
-PRIOR_SHARE, MOST_WIDENED = 0.5, 10.0
-#: Noise and clipping widen a posterior. Narrower draws are those of a chain that has not moved enough, and it
-#: has a small error because it starts near θ.
-LEAST_WIDTH = 0.9
-#: Among which the least one is looked for at which a method is not refused.
+PRIOR_SHARE = 0.5  #: of the width of the prior's intervals, where the model says its sd; from it on, rejected
+#: Of the width without privacy. A chain that has not moved enough is narrower, and starts near θ.
+LEAST_WIDTH, MOST_WIDENED = 0.9, 10.0
+#: Among which the least is looked for at which a method is not refused.
 EPSILONS = [m * 10.0**k for k in (-2, -1, 0, 1) for m in (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)]
 
 
@@ -69,14 +64,15 @@ class Prediction(NamedTuple):
         prior = "" if np.isnan(self.of_prior) else f", {self.of_prior:.0%} of the prior's"
         rejected = f"rejected ({'; '.join(self.reasons)}): " if self.reasons else ""
         each = ", ".join(f"{name} {width:.2g}" for name, width in self.half_widths.items())
-        return (
-            f"{self.method:<17} {rejected}error {self.error:.1f} sd, 90 % intervals {self.width:.1f} times as "
-            f"wide as without privacy{prior}, {self.coverage:.0%} contain the truth"
-        ) + (f"; half of an interval: {each}" if each else "")
+        text = (
+            f"{rejected}error {self.error:.1f} sd, 90 % intervals {self.width:.1f} times as wide as without "
+        )
+        text += f"privacy{prior}, {self.coverage:.0%} contain the truth"
+        return f"{self.method:<17} {text}" + (f"; half of an interval: {each}" if each else "")
 
 
 class Recommendation(NamedTuple):
-    """The method to use, "none" if none is worth it, the predictions of those tried, and what they assume."""
+    """The method to use, "none" if none is worth it; predictions of those tried, and what they assume."""
 
     method: str
     predictions: tuple[Prediction, ...]
@@ -86,8 +82,7 @@ class Recommendation(NamedTuple):
         """Return the hyperparameters of the recommended method; raise DpmcError unless it is `algorithm`."""
         if self.method == "none" or self.method != algorithm:
             one = "no method" if self.method == "none" else self.method
-            others = "those that it tried are in its `predictions`"
-            raise DpmcError(f"hyperparameters: dpmc.recommend names {one}, not {algorithm}; {others}")
+            raise DpmcError(f"hyperparameters: dpmc.recommend names {one}, not {algorithm}; print it for why")
         return next(one.hyperparameters for one in self.predictions if one.method == algorithm)
 
     def __repr__(self) -> str:
@@ -97,10 +92,7 @@ class Recommendation(NamedTuple):
 def recommend(
     problems: list[Problem], cell: Cell[Problem], methods: Sequence[str] | None, progress: bool
 ) -> Recommendation:
-    """Return predictions on twins, problems with simulated rows, and the best method that is worth it.
-
-    `methods`: those to try. None: those that ask once, and chains if none of them is worth it.
-    """
+    """Try `methods`, by default those that ask once, then chains if none is worth it, on simulated rows."""
     for problem in problems:
         check_starts(problem.model, problem.starts[:1])
         problem.tried = problems[0].tried  # it is one model
@@ -109,21 +101,18 @@ def recommend(
         raise DpmcError(f"methods: {wrong[0]} must be one of {', '.join(known)}")
     without = [without_privacy(problem) for problem in problems]
     chains = [name for name in known if not algorithm_class(name).calibrates_run]
-    found: list[Prediction] = []
-    for some in ([name for name in known if name not in chains], chains) if methods is None else (methods,):
-        if not any(one.is_worth_it for one in found):
-            found += [prediction_of(replace(cell, method=name), problems, without, progress) for name in some]
-    worth = [prediction for prediction in found if prediction.is_worth_it]
-    best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
+    found, worth = list[Prediction](), list[Prediction]()
+    for some in [methods] if methods else [[name for name in known if name not in chains], chains]:
+        if not worth:
+            found += [predicted(replace(cell, method=name), problems, without, progress) for name in some]
+            worth = [one for one in found if one.is_worth_it]
+    best = min(worth, key=lambda one: one.error).method if worth else "none"
     return Recommendation(best, tuple(found), notes(problems))
 
 
 def notes(problems: list[Problem]) -> tuple[str, ...]:
     """Return what the numbers mean and assume, as lines."""
-    said = [
-        "error: root mean square, in sds of the posterior without privacy; "
-        "the prior's: of its 90 % interval; half of an interval: in the parameter's units"
-    ]
+    said = ["error: in sds of the posterior without privacy; half of an interval: in the parameter's units"]
     if not problems[0].true_theta.any():
         said.append("true_theta is 0 for all parameters, the default: rows are simulated at it")
     beyond = [one.model.beyond_norm(one.rows) for one in problems if hasattr(one.model, "beyond_norm")]
@@ -132,20 +121,17 @@ def notes(problems: list[Problem]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def prediction_of(
-    cell: Cell[Problem], problems: list[Problem], without: list[Widths], progress: bool
-) -> Prediction:
+def predicted(cell: Cell[Any], twins: list[Problem], without: list[Widths], progress: bool) -> Prediction:
     """Return what a cell's method gives on the twins, with hyperparameters that the first twin suggests."""
-    first, method, cls = problems[0], cell.method, cast(Any, algorithm_class(cell.method))
-    values: dict[str, Any] = {}
-    shown = progress and not cls.calibrates_run
+    first, method, cls = twins[0], cell.method, cast(Any, algorithm_class(cell.method))
+    values, chains, shown = dict[str, Any](), [], progress and not cls.calibrates_run
 
     def make(values: dict[str, Any]) -> Cell[Problem]:
         return replace(cell, algorithm=read(cls, values, "recommend", first.dimension))
 
     def allowed(epsilon: float) -> Cell[Problem]:
         noisy = calibrated(cls, values, epsilon, cell.delta, first.n, cell.rows_per_person)
-        made = replace(make(noisy), epsilon=f"{epsilon:g}")
+        made = replace(make(noisy), epsilon=canonical_epsilon(epsilon))
         made.algorithm.check(first.model, first.n)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
@@ -156,21 +142,21 @@ def prediction_of(
             values = cls.first_values(first.model, first.rows)
         else:
             if shown:
-                LOGGER.info("recommend: tries %s on %d simulated data sets", method, len(problems))
+                LOGGER.info("recommend: tries %s on %d simulated data sets", method, len(twins))
             values = first_setting(method, first, {}, make)
-        made, chains = replace(allowed(float(cell.epsilon)), epsilon=cell.epsilon), []
-        for k, problem in enumerate(problems, 1):
-            report = live_line(f"recommend {method}, twin {k} of {len(problems)}") if shown else None
+        made = allowed(float(cell.epsilon))
+        for k, problem in enumerate(twins, 1):
+            report = live_line(f"recommend {method}, twin {k} of {len(twins)}") if shown else None
             (chain,) = sample(replace(made, problem=problem), [0], progress=report)
-            chains.append(second_half_of(chain).reshape(-1, problem.dimension))
+            chains.append(second_half_of(chain).reshape(-1, first.dimension))
     except DpmcError as error:
         text = str(error).removeprefix(f"{method}: ")
         return Prediction(method, obstacle=text + advice(allowed, float(cell.epsilon)))
-    return judged(method, values, problems, without, chains)
+    return Prediction(method, values, **judged(first, chains, without))
 
 
 def advice(allowed: Callable[[float], object], epsilon: float) -> str:
-    """Return the ε from which on a method is not refused, as a clause; "" if it is not, or always, refused."""
+    """Return the ε at which a method is not refused, as a clause; "" if it is not, or always, refused."""
     for tried in (epsilon, *(one for one in EPSILONS if one > epsilon)):
         with suppress(DpmcError):
             allowed(tried)
@@ -178,21 +164,17 @@ def advice(allowed: Callable[[float], object], epsilon: float) -> str:
     return ""
 
 
-def judged(
-    method: str, values: dict[str, Any], problems: list[Problem], without: list[Widths], draws: list[np.ndarray]
-) -> Prediction:
-    """Return the prediction from draws (m, d) on each twin."""
-    first, (sd, wide) = problems[0], map(np.array, zip(*without, strict=True))
-    low, high = np.stack([np.quantile(one, [0.05, 0.95], axis=0) for one in draws], axis=1)  # (twins, d)
-    means, truth = np.stack([one.mean(axis=0) for one in draws]), first.true_theta
-    prior_sd = np.asarray(getattr(first.model, "prior_sd", np.nan), dtype=float)
-    names = first.parameters or [f"theta[{i}]" for i in range(first.dimension)]
-    return Prediction(
-        method,
-        values,
-        error=float(np.sqrt(np.mean(((means - truth) / sd) ** 2))),
-        width=float(np.mean((high - low) / wide)),
-        coverage=float(np.mean((low <= truth) & (truth <= high))),
-        of_prior=float(np.mean((high - low) / (SDS * prior_sd))),
-        half_widths=dict(zip(names, (0.5 * (high - low)).mean(axis=0).tolist(), strict=True)),
-    )
+def judged(problem: Problem, draws: list[np.ndarray], without: list[Widths]) -> dict[str, Any]:
+    """Return the numbers of a prediction from draws (m, d) on each twin of a problem."""
+    (sd, wide), truth = map(np.array, zip(*without, strict=True)), problem.true_theta
+    means = np.array([one.mean(axis=0) for one in draws])  # (twins, d)
+    low, high = np.stack([np.quantile(one, [0.05, 0.95], axis=0) for one in draws], axis=1)
+    prior_sd = np.asarray(getattr(problem.model, "prior_sd", np.nan), dtype=float)
+    names = problem.parameters or [f"theta[{i}]" for i in range(problem.dimension)]
+    return {
+        "error": float(np.sqrt(np.mean(((means - truth) / sd) ** 2))),
+        "width": float(np.mean((high - low) / wide)),
+        "coverage": float(np.mean((low <= truth) & (truth <= high))),
+        "of_prior": float(np.mean((high - low) / (SDS * prior_sd))),
+        "half_widths": dict(zip(names, np.mean(0.5 * (high - low), axis=0).tolist(), strict=True)),
+    }
