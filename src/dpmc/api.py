@@ -190,9 +190,10 @@ def budget(
     Returns
     -------
     dict
-        Iterations or ε by accountant, for the accountants that are meant for the algorithm's queries. Of
-        `noisy-statistics` at ε: `noise_multiplier`, the noise of its sum over one row's sensitivity, and by
-        `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too small.
+        Iterations or ε by accountant, for the accountants that are meant for the algorithm's queries. Of a
+        method that asks once, at ε: `noise_multiplier`, the noise of all that it asks over one row's
+        sensitivity, and by `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too
+        small.
 
     Raises
     ------
