@@ -154,6 +154,8 @@ def sample(
     cell.require_enough()
     name = f"{problem.label} {algorithm} epsilon {cell.epsilon}"
     (finished,) = loop.sample(cell, [seed], progress=live_line(name) if progress else None)
+    for remark in finished.remarks:
+        logs.LOGGER.warning("%s: %s", name, remark)
     if progress:
         from dpmc.metrics import summary
 

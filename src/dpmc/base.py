@@ -13,7 +13,7 @@ and `privacy/accountants/base.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -287,6 +287,10 @@ class Algorithm(ABC):
 
     first_iterations = 0  # that the noise of a search's first setting allows; 0: there is no first setting
     clips_by_batch = False  # the clip bound follows from the batch: a search has no rule on clipping
+    #: Of a method that asks once, whose answers are data (`algorithms/answers.py`): names of its queries, and
+    #: arrays of an answer by name, each with its dimensions. None for chains.
+    asks: ClassVar[frozenset[str]] = frozenset()
+    arrays: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_iterations = 0  # where iterations ask nothing; 0: their number has to be given
     is_recommended = False  # whether `recommend` compares it; not inherited
 
@@ -334,6 +338,18 @@ class Algorithm(ABC):
         `generators` are for random numbers other than privacy noise.
         """
         return np.zeros((len(theta), 0))
+
+    def group(self, carried: Array, model: Model) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """Return the arrays of an answer by name, with dimensions, from what a chain carries (e,)."""
+        return {}
+
+    def asked(self, answered: Mapping[str, Array], model: Model, n: int) -> Mapping[str, Array]:
+        """Return an answer with what the method asks, if these are the answers: of a release it is equal."""
+        return answered
+
+    def remarks(self, answered: Mapping[str, Array], model: Model, n: int) -> list[str]:
+        """Return what a reader of an answer has to know, from answers and public numbers alone."""
+        return []
 
     @abstractmethod
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

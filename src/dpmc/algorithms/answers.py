@@ -8,7 +8,6 @@ What was asked and answered is a group of the file.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from dpmc.algorithms.hyperparameters import positive
 from dpmc.base import Algorithm, Draws, Model, Needs, Posterior, PrivateData, State, Values
 
 Answered = Mapping[str, np.ndarray]  #: what was asked and answered, by name
-ROUNDING = 1.0 + 1e-12  #: more than the rounding errors of a sum of costs
+BEYOND_ROUNDING = 1.0 + 1e-12  #: more than the rounding errors of a sum of costs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +28,6 @@ class Answer(Algorithm):
 
     calibrates_run = True
     default_iterations = 1000
-    asks: ClassVar[frozenset[str]]  #: names of its queries
-    arrays: ClassVar[Mapping[str, tuple[str, ...]]]  #: of an answer by name, each with its dimensions
     _posteriors: dict[bytes, Posterior] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
@@ -39,7 +36,7 @@ class Answer(Algorithm):
 
         The m = `per_person` rows of a person move an answer by m times as much as one row.
         """
-        return {"noise_multiplier": per_person * exact_multiplier(epsilon, delta) * ROUNDING, **values}
+        return {"noise_multiplier": per_person * exact_multiplier(epsilon, delta) * BEYOND_ROUNDING, **values}
 
     @classmethod
     def first_values(cls, model: Model, rows: np.ndarray) -> Values:
@@ -57,10 +54,6 @@ class Answer(Algorithm):
     @abstractmethod
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
         """Return what was asked and answered, for each run."""
-
-    @abstractmethod
-    def asked(self, answered: Answered, model: Model, n: int) -> Answered:
-        """Return an answer with what the method asks, if these are the answers: of a release it is equal."""
 
     @abstractmethod
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
@@ -84,7 +77,6 @@ class Answer(Algorithm):
         }
 
     def group(self, carried: np.ndarray, model: Model) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """Return the arrays of an answer by name, with their dimensions, for a file."""
         return {name: (self.arrays[name], array) for name, array in self.answered(carried, model).items()}
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:

@@ -18,12 +18,13 @@ import numpy as np
 from dpmc.algorithms.answers import Answer, Answered
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
 from dpmc.algorithms.score_answers import (
+    Belief,
     LogSd,
-    Normal,
     Round,
+    Weights,
+    information_of,
     log_sd_of,
     mean_of,
-    mean_weight,
     posterior_of,
     predicted_variance,
     whitened,
@@ -33,7 +34,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.models import families
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.regression import Regression
-from dpmc.models.score_tables import ScoreTable, score_table
+from dpmc.models.score_tables import ScoreTable, check_family, reference, score_table
 from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.questions import LARGEST_SHARE, LengthQuestion, ScoreQuestion
 
@@ -53,6 +54,10 @@ BINARY_CLIP = 3.0  #: 0/1 outcomes bound their score themselves
 WARM_CLIP = 1.5  #: least c of warm-up rounds, whose θ is far off
 LEAST_INFORMATION = 7.0  #: of nμ/p^1.5: below it there are fewer than 86 % of 90 % intervals that hold
 LITTLE_INFORMATION = 10.0  #: below it a warning says so
+OVERDISPERSED = 1.1  #: q/tr M over its value under the model, beyond twice its error
+RARE = 0.07  #: information of a 0/1 outcome
+
+Steps = Generator[Question, np.ndarray, None]  #: questions; each gets the noisy numbers of its answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +101,7 @@ class NoisyScores(Answer):
         if self.information_share > LARGEST_SHARE:
             rule = f"{self.information_share:g} must be at most {LARGEST_SHARE}, or the noise would not do"
             raise DpmcError(f"hyperparameters: information_share: {rule}")
-        score_table(_unit_family(model), BINARY_CLIP)  # raises for a family whose functions do not fit
+        check_family(_unit_family(model))
         p = len(model.design.coefficients)
         if n * self.mu < LEAST_INFORMATION * p**1.5:
             raise DpmcError(
@@ -111,34 +116,59 @@ class NoisyScores(Answer):
         return {"round": len(WARM_UP) + self.rounds, "coefficient": p, "other_coefficient": p}
 
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
-        runs = [Search(self, regression_of(model), private.n) for _ in range(private.runs)]
+        tables: dict[float, ScoreTable] = {}
+        runs = [Search(self, regression_of(model), private.n, tables) for _ in range(private.runs)]
         steps = [run.questions() for run in runs]
-        asked = [next(step) for step in steps]
-        while asked:
-            numbers = private.answers(asked)
-            try:
-                asked = [step.send(own) for step, own in zip(steps, numbers, strict=True)]
-            except StopIteration:
-                asked = []  # all runs ask equally often
+        asked: list[Question | None] = [next(step) for step in steps]
+        while questions := [question for question in asked if question]:  # all runs ask equally often
+            numbers = private.answers(questions)
+            asked = [answered_by(step, own) for step, own in zip(steps, numbers, strict=True)]
         return [Round.stacked(run.rounds) for run in runs]
 
     def asked(self, answered: Answered, model: Model, n: int) -> Answered:
         run = Search(self, regression_of(model), n)
         step = run.questions()
-        question = next(step)
+        question: Question | None = next(step)
         for one in Round.unstacked(answered):
             if isinstance(question, LengthQuestion):
-                question = step.send(np.array([one.length]))
+                question = answered_by(step, np.array([one.length]))
             assert isinstance(question, ScoreQuestion)
-            try:
-                question = step.send(question.numbers(one.answer))
-            except StopIteration:
-                break
+            question = answered_by(step, question.numbers(one.answer))
         return Round.stacked(run.rounds)
+
+    def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
+        found, own = [], regression_of(model)
+        p, main = len(own.design.coefficients), mean_of(Round.unstacked(answered)[len(WARM_UP) :])
+        if n * self.mu < LITTLE_INFORMATION * p**1.5:
+            found.append("little information: the prior has a large part in the intervals")
+        matrix = information_of(main).matrix
+        excess = main.squares / np.trace(matrix) / main.expected_dispersion
+        error = np.sqrt(2.0) * main.bound * main.noise_sd / np.trace(matrix) / main.expected_dispersion
+        if own.family.support == "counts" and excess > OVERDISPERSED + 2.0 * error:
+            found.append(
+                f"scores vary {excess:.2f} times as much as the model says: counts are overdispersed, and "
+                "intervals too narrow; NegativeBinomialRegression has a dispersion"
+            )
+        back = np.linalg.inv(main.whitening)
+        each = (back @ matrix @ back)[0, 0] / n
+        if own.family.support == "binary" and own.design.intercept and each < RARE:
+            found.append(
+                f"an outcome has {each:.2g} of information, at most 0.25: outcomes are rare or nearly "
+                "determined by the predictors, and intervals may be too narrow; a narrower prior helps"
+            )
+        return found
 
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         own = regression_of(model)
         return posterior_given(Round.unstacked(answered), prior_of(own), log_sd_prior(own), n)
+
+
+def answered_by(step: Steps, numbers: np.ndarray) -> Question | None:
+    """Return the next question after these noisy numbers; None after the last one."""
+    try:
+        return step.send(numbers)
+    except StopIteration:
+        return None
 
 
 def regression_of(model: Any) -> Regression:
@@ -152,10 +182,10 @@ def regression_of(model: Any) -> Regression:
     return own
 
 
-def prior_of(model: Regression) -> Normal:
+def prior_of(model: Regression) -> Belief:
     """Return the prior of the coefficients of a regression."""
     sds = np.asarray(model.prior_sd, float)[: len(model.design.coefficients)]
-    return Normal(np.zeros(len(sds)), np.diag(sds**2))
+    return Belief(np.zeros(len(sds)), np.diag(sds**2))
 
 
 def log_sd_prior(model: Regression) -> LogSd | None:
@@ -170,7 +200,7 @@ def _unit_family(model: Regression) -> Any:
     return families.Normal(1.0) if log_sd_prior(model) else model.family
 
 
-def posterior_given(rounds: list[Round], prior: Normal, log_sd: LogSd | None, n: int) -> Posterior:
+def posterior_given(rounds: list[Round], prior: Belief, log_sd: LogSd | None, n: int) -> Posterior:
     """Return the posterior given the rounds of an answer, with any normal prior of the coefficients."""
     main = mean_of(rounds[len(WARM_UP) :])
     found, _ = posterior_of(main, prior)
@@ -190,23 +220,23 @@ class Search:
     method: NoisyScores
     model: Regression
     n: int
-    rounds: list[Round] = field(default_factory=list)
     tables: dict[float, ScoreTable] = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
 
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
         if log_sd_prior(self.model):
-            return score_table(families.Normal(sd), clip)
+            return ScoreTable(families.Normal(sd), clip)
         if clip not in self.tables:
             self.tables[clip] = score_table(self.model.family, clip)
         return self.tables[clip]
 
-    def questions(self) -> Generator[Question, np.ndarray, None]:
+    def questions(self) -> Steps:
         """Yield questions; each gets the noisy numbers of its answer."""
         method, model, warm, n = self.method, self.model, len(WARM_UP), self.n
         prior, log_sd = prior_of(model), log_sd_prior(model)
         theta, sd, p = prior.mean, 1.0, len(prior.mean)
-        whitening = np.eye(p) / self.table(BINARY_CLIP, sd).reference(0.0).root
+        whitening = np.eye(p) / reference(_unit_family(model), BINARY_CLIP, 0.0).root
         searched = self.searched(prior)
         reach = float(np.clip(n * method.mu / (20.0 * p**1.5), 1.3, 5.0))
         for k, (length, share) in enumerate(method.shares):
@@ -222,7 +252,7 @@ class Search:
                 noise = question.noise_sd / n  # of a mean logarithm, which is normal around 0 beforehand
                 seen = float(numbers[0])
                 whitening = whitening * np.exp(-seen * noise / (1.0 + noise**2))
-            at = table.reference(AT)
+            at = reference(table.family, c, AT)
             white = at.slope / at.root
             asked = ScoreQuestion(
                 model,
@@ -236,8 +266,7 @@ class Search:
                 asks_spread=log_sd is not None,
             )
             numbers = yield asked
-            expected = n * white * mean_weight(b, p)
-            self.rounds.append(Round.of(asked, numbers, n, expected, at, sd)._replace(length=seen))
+            self.rounds.append(Round.of(asked, numbers, n, Weights.at(b, p), at, sd)._replace(length=seen))
             answer = self.rounds[-1] if k < warm else mean_of(self.rounds[warm:])
             found, d = posterior_of(answer, searched)
             theta = answer.at + (found.mean - answer.at) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
@@ -247,13 +276,13 @@ class Search:
                     new = float(np.exp(log_sd_of(answer, n, log_sd).mean))
                     whitening, sd = whitening * new / sd, new
 
-    def searched(self, prior: Normal) -> Normal:
+    def searched(self, prior: Belief) -> Belief:
         """Return the prior with which θ_k is looked for."""
-        table = self.table(BINARY_CLIP, 1.0)
-        if table.is_location:
+        family = _unit_family(self.model)
+        if getattr(family, "is_location", False):
             return prior
-        most = (SEARCHED / table.reference(0.0).root) ** 2
-        return Normal(prior.mean, np.minimum(prior.covariance, most))
+        most = (SEARCHED / reference(family, BINARY_CLIP, 0.0).root) ** 2
+        return Belief(prior.mean, np.minimum(prior.covariance, most))
 
     def bounds(self, strength: float, is_warm: bool, p: int) -> tuple[float, float]:
         """Return b and c of the least predicted variance, if predictors are white and normal."""
@@ -262,7 +291,7 @@ class Search:
         strength *= np.sqrt(1.0 - self.method.information_share)
         found = []
         for c in clips:
-            at = self.table(c, 1.0).reference(AT)
+            at = reference(_unit_family(self.model), c, AT)
             found += [(predicted_variance(b, at, p, strength), b, c) for b in BOUNDS]
         _, b, c = min(found)
         return b, c if given or is_binary or not is_warm else max(c, WARM_CLIP)

@@ -17,14 +17,14 @@ from scipy.stats import chi2, norm
 from dpmc.models.score_tables import Reference
 from dpmc.privacy.questions import ScoreAnswer, ScoreQuestion
 
-LEAST_INFORMATION = 0.02  #: of tr M, over its value for white rows
+LEAST_EXPECTED = 0.02  #: of tr M, over its value for white rows
 LEAST_DISPERSION, LARGEST_DISPERSION = 0.03, 10.0  #: of φ, over its value under the model
 SHAPE = 0.3  #: least sd of M's deviation from a multiple of I, over that multiple
 TURNS, CONVERGED = 200, 1e-6  #: of the fixed point for d and its covariance: most, and the last change of d
 LOG_SDS = np.linspace(-6.0, 6.0, 1201)  #: of the true residual sd over the current one
 
 
-class Normal(NamedTuple):
+class Belief(NamedTuple):
     """A normal distribution of θ."""
 
     mean: np.ndarray  # (p,)
@@ -47,7 +47,7 @@ class Round(NamedTuple):
     information_sd: float  # σ_h, of M's diagonal
     expected_information: float  # of white normal rows, over p; n H bounds tr M
     expected_dispersion: float  # q/tr M under the model
-    rows: float  # n
+    n: float
     scores: np.ndarray  # s (p,)
     information: np.ndarray  # M (p, p)
     squares: float  # q
@@ -63,10 +63,11 @@ class Round(NamedTuple):
 
     @classmethod
     def of(
-        cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, expected: float, at: Reference, sd: float
+        cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, weights: Weights, at: Reference, sd: float
     ) -> Round:
-        """Return a round of noisy numbers, of which `expected` and `at` say what the model makes likely."""
-        dispersion = at.root * at.variance / at.slope
+        """Return a round of noisy numbers, of which `weights` and `at` say what the model makes likely."""
+        expected = n * at.slope / at.root * weights.information
+        dispersion = at.root * at.variance / at.slope * weights.squares / weights.information
         about = (
             asked.bound,
             asked.largest_information,
@@ -134,14 +135,14 @@ def information_of(answer: Round) -> Information:
     p, noise, expected = len(answer.at), answer.information_sd**2, answer.expected_information
     trace = float(np.trace(answer.information))
     size = 1.0 / (p / noise + 1.0 / expected**2)
-    mean = max(size * (trace / noise + 1.0 / expected), LEAST_INFORMATION * expected)
+    mean = max(size * (trace / noise + 1.0 / expected), LEAST_EXPECTED * expected)
     deviation = answer.information - trace / p * np.eye(p)
     seen = float((deviation**2).sum()) / max(1, p * (p + 1) // 2 - 1) - noise
     shape = max(seen, (SHAPE * mean) ** 2)
     kept = shape / (shape + noise)
     values, vectors = np.linalg.eigh(mean * np.eye(p) + kept * deviation)
     values = np.maximum(values, 1e-6 * mean)
-    values = values * min(1.0, answer.rows * answer.largest_information / values.sum())
+    values = values * min(1.0, answer.n * answer.largest_information / values.sum())
     return Information((vectors * values) @ vectors.T, kept * noise, max(0.0, size - kept * noise / p))
 
 
@@ -151,7 +152,7 @@ def dispersion_of(answer: Round, information: np.ndarray) -> float:
     return float(np.clip(answer.squares / np.trace(information), *limits))
 
 
-def posterior_of(answer: Round, prior: Normal) -> tuple[Normal, np.ndarray]:
+def posterior_of(answer: Round, prior: Belief) -> tuple[Belief, np.ndarray]:
     """Return the normal approximation of the posterior, and d, the step to its mean in units of T.
 
     The noise of M acts on a step that is not known: its second moment and the posterior are found together.
@@ -174,14 +175,14 @@ def posterior_of(answer: Round, prior: Normal) -> tuple[Normal, np.ndarray]:
             break
     covariance = 0.5 * (covariance + covariance.T)
     mean = answer.at + answer.whitening @ d
-    return Normal(mean, answer.whitening @ covariance @ answer.whitening), d
+    return Belief(mean, answer.whitening @ covariance @ answer.whitening), d
 
 
 def whitened(answer: Round) -> np.ndarray:
     """Return T for which rows are about white, by M with eigenvalues that are hardly noise."""
     p, (information, shape, _) = len(answer.at), information_of(answer)
     trace = float(np.trace(information)) / p
-    least = min(max(np.sqrt(2.0 * p * shape), LEAST_INFORMATION * trace), trace)
+    least = min(max(np.sqrt(2.0 * p * shape), LEAST_EXPECTED * trace), trace)
     values, vectors = np.linalg.eigh(information)
     matrix = (vectors * np.maximum(values, least)) @ vectors.T
     back = np.linalg.inv(answer.whitening)
@@ -221,15 +222,23 @@ def log_sd_of(answer: Round, n: int, prior: LogSd) -> LogSd:
 
 
 @functools.lru_cache(maxsize=256)
-def lengths(p: int) -> np.ndarray:
+def white_lengths(p: int) -> np.ndarray:
     """Return lengths of white normal rows of p numbers, at equal steps of probability."""
     return np.sqrt(chi2.ppf((np.arange(2000) + 0.5) / 2000, p))
 
 
-def mean_weight(b: float, p: int) -> float:
-    """Return E w‖x‖²/p of white normal rows x."""
-    length = lengths(p)
-    return float((np.minimum(1.0, b * np.sqrt(p) / length) * length**2).mean()) / p
+class Weights(NamedTuple):
+    """Moments of the weights w of white normal rows x at B = b sup √p: E w‖x‖²/p and E w²‖x‖²/p."""
+
+    information: float
+    squares: float
+
+    @classmethod
+    def at(cls, b: float, p: int) -> Weights:
+        """Return the moments at b."""
+        length = white_lengths(p)
+        weight = np.minimum(1.0, b * np.sqrt(p) / length)
+        return cls(*(float((weight**k * length**2).mean()) / p for k in (1, 2)))
 
 
 def predicted_variance(b: float, at: Reference, p: int, strength: float) -> float:
@@ -237,8 +246,6 @@ def predicted_variance(b: float, at: Reference, p: int, strength: float) -> floa
 
     `strength` is μ√n of the round's scores.
     """
-    length = lengths(p)
-    weight = np.minimum(1.0, b * np.sqrt(p) / length)
-    information = at.slope / at.root * mean_weight(b, p)
-    squares = at.variance * float((weight**2 * length**2).mean()) / p
-    return (squares + (2.0 * b * at.bound * np.sqrt(p) / strength) ** 2) / information**2
+    weights = Weights.at(b, p)
+    noise = (2.0 * b * at.bound * np.sqrt(p) / strength) ** 2
+    return (at.variance * weights.squares + noise) / (at.slope / at.root * weights.information) ** 2

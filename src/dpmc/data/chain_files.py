@@ -7,7 +7,7 @@ every group have attributes; nested ones are JSON text. A file does not depend o
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,7 @@ class Chains:
     parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
     #: What was asked and answered, by name, with dimensions; of methods that ask once. Not read from files.
     answer: Mapping[str, tuple[tuple[str, ...], np.ndarray]] = field(default_factory=dict)
+    remarks: Sequence[str] = ()  # on the answer; not in files
 
 
 def tree(chains: Chains) -> "xarray.DataTree":

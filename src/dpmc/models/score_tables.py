@@ -10,8 +10,7 @@ Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the pr
 
 import copy
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +20,10 @@ from dpmc.models import families
 ENDS = -12.0, 12.0  #: of η in a table; rows beyond it have weight 0, which biases nothing
 STEP = 0.0125  #: largest distance of nodes in η
 STEP_IN_SDS = 0.02  #: and in units of 1/a, in which the score changes
-LARGEST_MEAN = 1e4  #: of counts
-MOST_COUNTS = 2**17  #: of the support of counts
-NEGLIGIBLE = 1e-18  #: part of the largest probability below which an outcome is left out
-CLOSE = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
+LARGEST_MEAN = 3e3  #: of counts
+MOST_COUNTS = 2**16  #: of the support of counts
+LEFT_OUT = 1e-18  #: part of the largest probability below which an outcome is left out
+NEARLY = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
 DIFFERENCE = 1e-5  #: of η, for the derivative of the score
 MOST_AT_ONCE = 2**21  #: nodes times outcomes that are computed together
 
@@ -49,41 +48,16 @@ class Reference(NamedTuple):
     bound: float
 
 
-_T = TypeVar("_T")
-
-
-def _is_ours(family: Any) -> bool:
-    """Return whether a family is one of dpmc, which keeps nothing of what it is given."""
-    return type(family).__module__ == families.__name__
-
-
-def _kept(function: Callable[..., _T]) -> Callable[..., _T]:
-    """Return a function of a family, and more, whose results are kept if the family is one of dpmc."""
-    keeping = functools.lru_cache(maxsize=64)(function)
-
-    @functools.wraps(function)
-    def call(family: Any, *more: Any) -> _T:
-        return keeping(family, *more) if _is_ours(family) else function(family, *more)
-
-    return call
-
-
-@_kept
-def score_table(family: Any, clip: float) -> "ScoreTable":
-    """Return the table of a family at clip bound c."""
-    return ScoreTable(family, clip)
-
-
 class ScoreTable:
     """Bounded scores of a family at clip bound c."""
 
     def __init__(self, family: Any, clip: float) -> None:
         self.family, self.clip = family, clip
         self.is_location = bool(getattr(family, "is_location", False))
-        nodes, parts = _grid(family, self.is_location)
+        nodes = np.zeros(1) if self.is_location else _nodes(family)
         self._nodes = nodes
         self._edges = 0.5 * (nodes[1:] + nodes[:-1])
-        columns = [_moments(family, part, clip) for part in parts]
+        columns = [_moments(family, part, clip) for part in _parts(family, nodes)]
         self._root, self._mean, self._slope, self._bend, self._variance, self._low, self._high = (
             np.concatenate([column[i] for column in columns]) for i in range(7)
         )
@@ -94,7 +68,9 @@ class ScoreTable:
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
         # A copy of a family of one's own: what it keeps of some rows must not reach others.
-        family = self.family if _is_ours(self.family) else copy.deepcopy(self.family)
+        family = (
+            self.family if type(self.family).__module__ == families.__name__ else copy.deepcopy(self.family)
+        )
         h = np.clip(family.score(node, y) / root, -self.clip, self.clip)
         distance = eta - node
         mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
@@ -107,17 +83,29 @@ class ScoreTable:
         i, known = self._nearest(eta)
         return np.where(known, self._root[i], 0.0)
 
-    def reference(self, eta: float) -> Reference:
-        """Return slope, variance and bound of ψ at the node next to one η."""
-        i = int(self._nearest(np.array([eta]))[0][0])
-        bound = max(self._high[i] - self._mean[i], self._mean[i] - self._low[i])
-        return Reference(*(float(v) for v in (self._root[i], self._slope[i], self._variance[i], bound)))
-
     def _nearest(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.is_location:
             return np.zeros(eta.shape, np.intp), np.isfinite(eta)
         known = (eta >= self._nodes[0] - STEP) & (eta <= self._nodes[-1] + STEP)
         return np.searchsorted(self._edges, np.where(known, eta, 0.0)), known
+
+
+def reference(family: Any, clip: float, eta: float) -> Reference:
+    """Return root, slope, variance and bound of ψ at one η."""
+    (part,) = _parts(family, np.array([eta]))
+    root, mean, slope, _, variance, low, high = (float(moment[0]) for moment in _moments(family, part, clip))
+    return Reference(root, slope, variance, max(high - mean, mean - low))
+
+
+@functools.lru_cache(maxsize=16)
+def _known_table(family: Any, clip: float) -> ScoreTable:
+    return ScoreTable(family, clip)
+
+
+def score_table(family: Any, clip: float) -> ScoreTable:
+    """Return the table of a family; one of dpmc's is made once, one's own may have changed."""
+    known = type(family).__module__ == families.__name__
+    return _known_table(family, clip) if known else ScoreTable(family, clip)
 
 
 def in_support(family: Any, y: np.ndarray) -> np.ndarray:
@@ -161,21 +149,12 @@ def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray,
     while first < len(nodes):
         some = nodes[first : first + 64]
         ends = _probabilities(family, some[[0, -1]], y, weight)
-        kept = np.flatnonzero((ends > NEGLIGIBLE * ends.max(axis=1, keepdims=True)).any(axis=0))
+        kept = np.flatnonzero((ends > LEFT_OUT * ends.max(axis=1, keepdims=True)).any(axis=0))
         inside = slice(kept[0], kept[-1] + 1)
         some = some[: max(1, MOST_AT_ONCE // len(y[inside]))]
         parts.append((some, y[inside], weight[inside]))
         first += len(some)
     return parts
-
-
-@_kept
-def _grid(
-    family: Any, is_location: bool
-) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
-    """Return the nodes of η, and their parts."""
-    nodes = np.zeros(1) if is_location else _nodes(family)
-    return nodes, _parts(family, nodes)
 
 
 def _moments(
@@ -217,10 +196,10 @@ def _nodes(family: Any) -> np.ndarray:
             p = _probabilities(family, np.array([eta]), y, weight)[0]
             score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), y)), 0.0)
         root[i] = np.sqrt((p * score**2).sum())
-        close = abs(p.sum() - 1.0) < CLOSE and abs((p * score).sum()) < CLOSE * max(1.0, root[i])
+        close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
     middle = len(coarse) // 2
-    check(family)
+    check_family(family)
     if not usable[middle]:
         raise DpmcError(f"{_name(family)}: no information on eta = 0")
     low = middle - int(np.argmin(np.append(usable[middle::-1], False))) + 1
@@ -230,13 +209,13 @@ def _nodes(family: Any) -> np.ndarray:
     return np.interp(np.linspace(0.0, total[-1], int(total[-1]) + 2), total, eta)
 
 
-def check(family: Any) -> None:
+def check_family(family: Any) -> None:
     """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
     eta = np.zeros(1)
     y, weight = _outcomes(family, 0.0)
     p = _probabilities(family, eta, y, weight)[0]
     who = _name(family)
-    if not abs(p.sum() - 1.0) < CLOSE:
+    if not abs(p.sum() - 1.0) < NEARLY:
         raise DpmcError(
             f"{who}: log_density: integrates to {p.sum():.6g} over support {family.support!r} at eta = 0; "
             "must be 1, with log_base if there is one"

@@ -29,10 +29,11 @@ import numpy as np
 
 from dpmc.base import SummaryModel
 from dpmc.evaluators import calls
+from dpmc.evaluators.lattice import MARGIN
 from dpmc.models.regression import Regression
 from dpmc.models.score_tables import ScoreTable
 
-MARGIN = 1.0 - 2.0**-30  #: of bounds, so that rounding errors do not exceed them
+INSIDE = 1.0 - MARGIN  #: of bounds, so that rounding errors do not exceed them
 #: Largest share f of the budget that goes to M: H²/σ_h² ≤ 1.7 B²/σ_s² is 4 f/(1 − f) ≤ 1.7.
 LARGEST_SHARE = 0.298
 FARTHEST = 3.0  #: bound of the logarithm of a row's length
@@ -62,7 +63,7 @@ class SumQuestion:
         deviation = calls.summaries(self.model, rows) - self.centre
         norm = np.sqrt((deviation**2).sum(axis=1))
         usable = np.isfinite(norm)
-        most = MARGIN * self.clip
+        most = INSIDE * self.clip
         factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
         return np.where(usable[:, None], deviation, 0.0) * factor[:, None] / self.noise_sd
 
@@ -140,9 +141,9 @@ class ScoreQuestion:
             chi = np.minimum(row.clipped**2, self.table.clip**2)
             # The proof for χ has S² ≤ B² χ/c².
             part = np.sqrt(chi) / self.table.clip if self.asks_spread else 1.0
-            limit = MARGIN * self.bound * part / length
+            limit = INSIDE * self.bound * part / length
             f = np.clip(weight * row.root * row.h, -limit, limit)
-            g = np.clip(weight * information, 0.0, MARGIN * self.largest_information / square)
+            g = np.clip(weight * information, 0.0, INSIDE * self.largest_information / square)
         usable = row.known & np.isfinite(f) & np.isfinite(g) & np.isfinite(square) & (length > 0.0)
         tz = np.where(usable[:, None], tz, 0.0)
         f, g, square, chi = (np.where(usable, part, 0.0) for part in (f, g, square, chi))

@@ -15,6 +15,7 @@ class RunQueries(NamedTuple):
 
     once: tuple[Query, ...]
     each: tuple[Query, ...]
+    free: int = 0  # iterations by default where these ask nothing
 
     @classmethod
     def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> Self:
@@ -22,7 +23,7 @@ class RunQueries(NamedTuple):
         declared = algorithm.queries(n)
         # All chains read the same rows, so their queries compose.
         once = (*declared.run, *repeat(declared.chain, chains))
-        return cls(once, repeat(declared.each, chains))
+        return cls(once, repeat(declared.each, chains), algorithm.default_iterations)
 
     def total(self, iterations: int, first: bool = True) -> tuple[Query, ...]:
         """Return the queries of these iterations; `first`: with those before the first one."""

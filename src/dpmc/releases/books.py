@@ -15,7 +15,6 @@ from dataclasses import fields
 from typing import Any, NamedTuple, Self
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
-from dpmc.algorithms.answers import Answer
 from dpmc.algorithms.hyperparameters import calibrated, checked, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, not_above_text, shown
@@ -196,7 +195,7 @@ def _refuse_centre(values: Mapping[str, Any], run: RunQueries, books: _Books) ->
 def _of_counts(run: RunQueries, attrs: Attributes, entry: Mapping[str, Any]) -> str:
     """Return a problem of the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
-    if asked not in (None, done) or (asked is None and not run.each and done != Answer.default_iterations):
+    if asked not in (None, done) or (asked is None and not run.each and done != run.free):
         return f"ledger: entry in data_ledger: does not fit {done} iterations"
     if not run.each and done == 0:  # one sum serves all iterations
         return "iterations: 0 have no draw"
@@ -234,7 +233,7 @@ def _of_price(
     epsilon, delta, iterations = entry["epsilon"], entry["delta"], entry["about"]["iterations"]
     summaries = price["numbers"] if summaries is None else summaries
     if iterations is None and not full.each:
-        iterations = Answer.default_iterations
+        iterations = full.free
     elif iterations is None:  # all that the whole budget allows, or fewer if the study says so
         once, each = (
             sum(event.count * numbers_in(event, d, summaries) for event in events)

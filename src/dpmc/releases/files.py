@@ -15,9 +15,8 @@ import numpy as np
 
 from dpmc import models
 from dpmc.algorithms import ALGORITHMS, algorithm_class
-from dpmc.algorithms.answers import Answer
 from dpmc.algorithms.hyperparameters import read as read_algorithm
-from dpmc.base import DIVERGED, has_diverged
+from dpmc.base import DIVERGED, Algorithm, has_diverged
 from dpmc.common import checks
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import reading, write_netcdf
@@ -111,7 +110,7 @@ ALLOWED: dict[str, tuple[tuple[str, ...], Checks]] = {
 }
 OPTIONAL = {"description"}  #: of that, what a release may lack
 #: Methods that ask once, whose releases have a group of what was asked and answered.
-ANSWERING = [cls for name in ALGORITHMS if issubclass(cls := algorithm_class(name), Answer)]
+ANSWERING = [cls for name in ALGORITHMS if (cls := algorithm_class(name)).asks]
 VARIABLES |= {name: (dims, (np.float64,)) for cls in ANSWERING for name, dims in cls.arrays.items()}
 RECOMPUTED = 1e-6  #: relative difference of what is asked by two machines, at most
 
@@ -130,7 +129,7 @@ def check(tree: "xarray.DataTree") -> list[str]:
     return problems or _inconsistent(tree)
 
 
-def answering(ledger: object) -> type[Answer] | None:
+def answering(ledger: object) -> type[Algorithm] | None:
     """Return the method that asks once whose queries the text of a ledger has; None if it has others."""
     try:
         names = {event["name"] for event in json.loads(str(ledger))["reserved"]}

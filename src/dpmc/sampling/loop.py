@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.answers import Answer
 from dpmc.base import Algorithm, Draws, Model, Needs, State
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
@@ -254,9 +253,11 @@ class Loop:
 
     def keep_answers(self) -> None:
         """Give each run its answer, of a method that has one: its chains carry the same."""
-        if isinstance(self.algorithm, Answer):
-            for run, carried in zip(self.runs, self.state.carried[:: self.runs[0].cell.chains], strict=True):
-                run.answer = self.algorithm.group(carried, self.problem.model)
+        model, chains = self.problem.model, self.runs[0].cell.chains
+        for run, carried in zip(self.runs, self.state.carried[::chains], strict=True):
+            run.answer = self.algorithm.group(carried, model)
+            answered = {name: array for name, (_, array) in run.answer.items()}
+            run.remarks = self.algorithm.remarks(answered, model, self.problem.n) if answered else []
 
     def _numbers(self, purpose: str, m: int) -> np.ndarray:
         """Draw the next random numbers (m, chains, …) of all chains for a purpose, in C order."""

@@ -52,6 +52,7 @@ class Run:
     counts: list[np.ndarray] = working(default_factory=list)  # blocks (kinds, chains, windows of thin)
     #: What was asked and answered, by name, with dimensions; of methods that ask once.
     answer: dict[str, tuple[tuple[str, ...], np.ndarray]] = working(default_factory=dict)
+    remarks: list[str] = working(default_factory=list)  # on the answer
     chains: chain_files.Chains | None = working(default=None)  # of a finished run
 
     mode = derived(FILE | RELEASE, lambda run: run.ledger.mode, check=checks.text("release", "release"))
@@ -99,7 +100,7 @@ class Run:
         attrs = attributes(facts(cell, FILE) | facts(self, FILE) | {"evaluator": evaluator})
         totals = dict(zip(names, counts.sum(axis=2), strict=True))
         self.chains = chain_files.Chains(
-            attrs, self.start, draws, totals, windows, problem.parameters, self.answer
+            attrs, self.start, draws, totals, windows, problem.parameters, self.answer, self.remarks
         )
         return self.chains
 
