@@ -40,6 +40,11 @@ class Answer(Algorithm):
         """
         return {"noise_multiplier": per_person * exact_multiplier(epsilon, delta) * BEYOND_ROUNDING, **values}
 
+    @classmethod
+    def first_values(cls, model: Model, rows: np.ndarray) -> Values:
+        """Return the hyperparameters without default that simulated rows suggest; DpmcError for a model."""
+        return {}
+
     def needs(self, dimension: int) -> Needs:
         """Return what a draw consumes."""
         return Needs(normals=dimension, uniforms=2, ratios=0)
