@@ -171,7 +171,7 @@ def of_sum(numbers: int, centre: int, **facts: Any) -> Doctor:
 
 
 def of_hmc(change: Callable[[list[Any]], object] = len, spare: int = 10) -> Doctor:
-    """Make it a release of `dp-hmc`, which has two kinds of releases, and one before the first iteration."""
+    """Make it a release of `dp-hmc`, which has two kinds of queries, and one before the first iteration."""
     values = {"clip_g": 1.0, "clip_l": 1.0, "mass": 1.0, "step_size": 0.1, "steps": 2}
     values |= {"tau_g": 50.0, "tau_l": 50.0, "reuse_gradients": True}
     run = RunQueries.of(read(algorithm_class("dp-hmc"), values, "", 3), 100, CHAINS)
@@ -399,7 +399,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         of_hmc(spare=5),
         "forfeited: 5 are not the spare",
     ),
-    "releases in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
+    "queries in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
     "temperature of another tempering": (
         both(linear(SMALL), fact(temperature=0.5)),
         "temperature: must be 1.0",

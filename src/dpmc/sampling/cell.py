@@ -145,7 +145,7 @@ class Cell(Generic[_P]):
     gradient_evaluations_per_iteration = derived(FILE, lambda cell: cell.needs.gradients)
     # Whether proposals are tested without a log ratio over rows.
     has_public_test = derived(FILE, lambda cell: 1 if cell.algorithm.has_public_test else None)
-    # Whether a sum is released that all iterations share.
+    # Whether all iterations share one noisy sum.
     sums_of_run = derived(FILE, lambda cell: 1 if cell.algorithm.queries(cell.problem.n).run else None)
 
     @property
