@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from dpmc.common.errors import DpmcError as DpmcError
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
-    from dpmc.models.regression import GeneralizedLinearModel as GeneralizedLinearModel
     from dpmc.models.regression import LinearRegression as LinearRegression
     from dpmc.models.regression import LogisticRegression as LogisticRegression
+    from dpmc.models.regression import NegativeBinomialRegression as NegativeBinomialRegression
     from dpmc.models.regression import PoissonRegression as PoissonRegression
+    from dpmc.models.regression import Regression as Regression
     from dpmc.releasing import release as release
     from dpmc.results.joint import joint_epsilon as joint_epsilon
     from dpmc.results.parameters import summary as summary
@@ -41,10 +42,11 @@ _PUBLIC = {
     "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
     "ExponentialFamily": "dpmc.models.exponential",
-    "GeneralizedLinearModel": "dpmc.models.regression",
     "LinearRegression": "dpmc.models.regression",
     "LogisticRegression": "dpmc.models.regression",
+    "NegativeBinomialRegression": "dpmc.models.regression",
     "PoissonRegression": "dpmc.models.regression",
+    "Regression": "dpmc.models.regression",
 }
 
 

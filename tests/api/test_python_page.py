@@ -48,7 +48,8 @@ def test_examples_of_the_readme_print_the_shown_output(capsys: pytest.CaptureFix
     half = 1.645 * np.sqrt(np.diag(exact.covariance()))
     assert f"Without privacy the mean is {mean}, and half of a 90 % interval is {half.mean():.3f}" in README
     table = dpmc.summary(names["tree"])
-    np.testing.assert_allclose(0.5 * (table["upper"] - table["lower"]), half, rtol=0.15)
+    wider = 0.5 * (table["upper"] - table["lower"]) / half
+    assert (wider > 1.0).all() and (wider < 1.6).all()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from scipy import stats
 import dpmc
 from dpmc.evaluators import evaluator_of
 from dpmc.evaluators.generic import Evaluator
+from dpmc.models.own import given_model
 
 AGE = {"age": (45.0, 15.0), "bmi": (28.0, 5.0)}
 MODELS = {
@@ -21,6 +22,9 @@ MODELS = {
     "logistic": lambda: dpmc.LogisticRegression("y", AGE, norm=2.0, true_theta=[0.2, 0.5, -0.3]),
     "logistic, no intercept": lambda: dpmc.LogisticRegression("y", AGE, intercept=False),
     "poisson": lambda: dpmc.PoissonRegression("y", AGE, true_theta=[1.0, 0.4, -0.2]),
+    "negative binomial": lambda: dpmc.NegativeBinomialRegression(
+        "y", AGE, dispersion=0.5, true_theta=[1.0, 0.4, -0.2]
+    ),
 }
 
 
@@ -53,7 +57,7 @@ def test_gradients_are_those_of_the_density_and_of_the_prior(model: Any) -> None
 def test_the_fast_evaluator_agrees_with_the_plain_density(model: Any) -> None:
     rows = rows_of(model)
     fast, plain = evaluator_of(model, rows), Evaluator(model, rows)
-    names = {"Linear": "affine", "Logistic": "softplus", "Poisson": "generic"}
+    names = {"Linear": "affine", "Logistic": "softplus", "Poisson": "generic", "NegativeBinomial": "generic"}
     assert fast.name == names[type(model).__name__.removesuffix("Regression")]
     theta = np.stack([near(model, 0.3), near(model, 0.1)])
     proposal = theta + 0.05
@@ -77,8 +81,10 @@ def test_log_likelihood_of_rows_equals_that_of_scipy(model: Any) -> None:
             return stats.bernoulli.logpmf(y, 1.0 / (1.0 + np.exp(-eta)))
         if isinstance(model, dpmc.PoissonRegression):
             return stats.poisson.logpmf(y, np.exp(eta))
+        if isinstance(model, dpmc.NegativeBinomialRegression):
+            return stats.nbinom.logpmf(y, 2.0, 1.0 / (1.0 + 0.5 * np.exp(eta)))
         sd = np.exp(theta[-1]) if model.sd is None else model.sd
-        return stats.norm.logpdf((y - model._y_centre) / model._y_scale, eta, sd)
+        return stats.norm.logpdf(model.response(rows), eta, sd)
 
     ratio = model.log_likelihood(one, rows) - model.log_likelihood(other, rows)
     assert np.allclose(ratio, density(one) - density(other))
@@ -177,8 +183,10 @@ def test_a_wrong_outcome_is_refused_before_any_budget_is_spent(model: Any, outco
         dpmc.sample(model("y", ["age"]), rows, epsilon=50, progress=False, hyperparameters=setting)
 
 
-class Exponential(dpmc.GeneralizedLinearModel):
-    """Waiting times with rate e^{−η}, as a user would write the model."""
+class Waiting:
+    """Waiting times with rate e^{−η}, as a user would write the family."""
+
+    support = "positive"
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
         return -eta - y * np.exp(-eta)
@@ -186,38 +194,42 @@ class Exponential(dpmc.GeneralizedLinearModel):
     def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
         return y * np.exp(-eta) - 1.0
 
+    def mean(self, eta: np.ndarray) -> Any:
+        return np.exp(eta)
+
     def draw(self, generator: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         return generator.exponential(np.exp(eta))
 
 
-def test_a_generalized_linear_model_of_ones_own_takes_a_density_and_its_derivative() -> None:
-    model = Exponential("wait", AGE, true_theta=[1.0, 0.5, 0.0])
+def test_a_family_of_ones_own_is_four_functions_and_a_support() -> None:
+    model = dpmc.Regression("wait", AGE, family=Waiting(), true_theta=[1.0, 0.5, 0.0])
     options: dict[str, Any] = {"epsilon": "inf", "iterations": 1500, "progress": False}
     options["hyperparameters"] = {"step_size": 0.03, "steps": 4, "mass": 1}
-    draws = dpmc.sample(model, rows_of(model, 300), "hmc", **options).posterior.theta.values[0, 500:]
+    rows = rows_of(model, 300)
+    draws = dpmc.sample(model, rows, "hmc", **options).posterior.theta.values[0, 500:]
     assert np.abs(draws.mean(axis=0) - model.true_theta).max() < 0.25
     assert 0.03 < draws.std(axis=0).min() and draws.std(axis=0).max() < 0.12  # about 1/√300
+    assert given_model(model)[0] == f"{__name__}:Waiting", "named as the code that is the user's"
+    with pytest.raises(dpmc.DpmcError, match="outcome wait: -1 in row 1 must be greater than 0"):
+        model.check_rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]))
 
 
-class Laplace(dpmc.GeneralizedLinearModel):
-    """Heavy tails around η; rows cannot be simulated."""
+class Remembers(Waiting):
+    """Keeps the outcomes of a call in the family, and adds them to those of the next."""
+
+    last = 0.0
 
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        return -np.abs(y - eta)
+        found = super().log_density(eta, y) + self.last
+        self.last = float(y.sum())
+        return found
 
-    def score(self, eta: np.ndarray, y: np.ndarray) -> Any:
-        return np.sign(y - eta)
 
-
-def test_a_regression_that_cannot_draw_outcomes_is_sampled_but_not_tuned_on_simulated_rows() -> None:
-    model, rows = Laplace("y", ["x"]), np.random.default_rng(1).normal(size=(100, 2))
-    assert not hasattr(model, "simulate")
-    setting = {"tau": 0.5, "clip": 2.0, "proposal_sd": 0.1}
-    options: dict[str, Any] = {"epsilon": 4, "progress": False}
-    assert dpmc.sample(model, rows, hyperparameters=setting, iterations=9, **options).attrs["n"] == 100
-    words = r"no simulate\(.*\) \(or, being a regression, draw\(generator, eta"
-    with pytest.raises(dpmc.DpmcError, match=words):
-        dpmc.tune(model, 100, **options)
+def test_what_a_family_keeps_of_some_rows_reaches_no_others() -> None:
+    model = given_model(dpmc.Regression("wait", ["x"], family=Remembers()))[1].model
+    rows = np.ones((3, 2))
+    first, second = (model.log_likelihood(np.zeros(2), rows) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("make", [dpmc.LinearRegression, dpmc.LogisticRegression, dpmc.PoissonRegression])

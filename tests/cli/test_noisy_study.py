@@ -32,7 +32,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Return options that name a study beside its model and hyperparameters."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    Path("line_of_a_study.py").write_text("import dpmc\nmodel = dpmc.LinearRegression('y', ['x'])\n")
+    Path("line_of_a_study.py").write_text("import dpmc\nmodel = dpmc.LinearRegression('y', [], sd=None)\n")
     Path("study.yaml").write_text(STUDY)
     Path("hyperparameters").mkdir()
     values = {"line": {"clip": 6.0}}
@@ -87,7 +87,7 @@ def test_an_own_model_runs_with_an_algorithm_that_the_study_lacks(
     """Its settings come from the command line; the draws are those of Python."""
     import dpmc
 
-    model = dpmc.LinearRegression("y", ["x"])
+    model = dpmc.LinearRegression("y", [], sd=None)
     rows = model.simulate(np.random.default_rng(1), np.zeros(2), 300)
     np.savetxt("rows.csv", rows, delimiter=",")
     Path("clip.yaml").write_text("clip: 6")

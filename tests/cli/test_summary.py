@@ -16,10 +16,11 @@ import dpmc
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
 from dpmc.metrics import summary
+from dpmc.models.own import own_model
 from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
-from dpmc.results import parameters
+from dpmc.results import as_tree, parameters
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''
@@ -226,7 +227,7 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for body in (body for language, body in blocks if language):
         Path(re.match(r"# ([\w.]+)", body)[1]).write_text(body)
-    commands, one_sum = (body for language, body in blocks if not language)
+    [commands] = (body for language, body in blocks if not language)
     errors = []
     for command in commands.replace("\\\n", " ").splitlines():
         program, *words = command.split()
@@ -261,14 +262,17 @@ def test_the_page_on_ones_own_model_works_as_it_stands(tmp_path, monkeypatch, ca
     assert (np.abs(half.mean(axis=0) - fit.x) < 1.5 * sd).all()
     np.testing.assert_allclose(half.std(axis=0), sd, rtol=0.6)
 
-    assert main(one_sum.replace("\\\n", " ").split()[1:]) == 0
-    late = read_chain("sum.nc").draws[0, 2000:]
-    # Rows were drawn with a level of 1.1 and a slope of 0.4.
-    assert (np.abs(late.mean(axis=0) - [1.1, 0.4]) < 4.0 * late.std(axis=0)).all()
+    model = own_model("waiting:model").model
+    np.savetxt(
+        "waits.csv", model.simulate(np.random.default_rng(1), np.array([1.0, 0.3]), 500), delimiter=","
+    )
+    run = "sample --model waiting:model --method dp-penalty --epsilon 4 --hyperparameters mine.yaml"
+    assert main(f"{run} --data waits.csv --seed 0 --iterations 20 --output waits.nc".split()) == 0
+    assert list(as_tree("waits.nc").posterior.parameter.values) == ["intercept", "age"]
 
 
 LINE = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], tempering=20)
-PLAIN = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0])
+NUMBERS = dpmc.LinearRegression("y", [], sd=None, true_theta=[0.5, 0.0])
 PEOPLE = LINE.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), 60)
 WALK = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}
 
@@ -278,8 +282,9 @@ def release(output, method="dp-penalty", hyperparameters=WALK, model=LINE, ledge
     if not Path(ledger).exists():
         DataLedger.create(Path(ledger), 1e6, 0.5, ledger)
     given = {"epsilon": 4, "delta": 1e-3, "iterations": 12, "progress": False, **more}
+    people = PEOPLE[:, : len(model.columns)]
     return dpmc.release(
-        model, PEOPLE, method, ledger=ledger, hyperparameters=hyperparameters, output=output, **given
+        model, people, method, ledger=ledger, hyperparameters=hyperparameters, output=output, **given
     )
 
 
@@ -288,7 +293,7 @@ def release(output, method="dp-penalty", hyperparameters=WALK, model=LINE, ledge
     [
         ("dp-penalty", LINE, WALK),
         ("dp-sgld", LINE, {"batch_size": 6, "clip": 5.0, "step_size": 1e-3}),
-        ("noisy-statistics", PLAIN, {"clip": 4.0}),
+        ("noisy-statistics", NUMBERS, {"clip": 4.0}),
     ],
 )
 def test_a_release_is_summarised(folder, capsys, method, model, hyperparameters):
@@ -379,12 +384,11 @@ def test_names_are_printed_where_the_terminal_lacks_their_letters(folder):
 
 
 def test_clipped_summaries_are_counted_and_warned_of(caplog):
-    """Columns as they are, whose model has no centres: then no interval is right."""
-    years = np.random.default_rng(1).integers(2015, 2025, 500)
-    rows = np.column_stack([np.zeros(500), years])
+    """A column as it is, whose model has no centre: then no interval is right."""
+    rows = np.random.default_rng(1).integers(2015, 2025, (500, 1))
     for model, share in (
-        (dpmc.LinearRegression("y", ["year"]), "100.0%"),
-        (dpmc.LinearRegression("y", {"year": (2020.0, 3.0)}), "0.0%"),
+        (dpmc.LinearRegression("year", []), "100.0%"),
+        (dpmc.LinearRegression({"year": (2020.0, 3.0)}, []), "0.0%"),
     ):
         caplog.clear()
         options = {"epsilon": 2, "hyperparameters": {"clip": 8.0}, "iterations": 100, "chains": 2}

@@ -29,8 +29,6 @@ SHORTER = {
         "epsilons = [0.5, 1, 2, 4, 8]": "epsilons = [1, 8]",
         "without_privacy(people, n, 5000, 4)": "without_privacy(people, n, 1000, 4)",
         "range(6)": "range(2)",
-        "recommend(model(), n, epsilon=1)": "recommend(model(), n, epsilon=1, twins=2)",
-        "iterations=4000": "iterations=1500",
     },
     "tutorials/regression.md": {"trials=8": "trials=2"},
     "how-to/choose-hyperparameters.md": {
@@ -90,18 +88,9 @@ def test_the_worked_example_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names = executed(WORKED, tmp_path, monkeypatch)
     assert len(names["years"]) == 20190
     assert len(names["people"]) == names["people"].index.size == names["years"]["zper"].nunique()
-    for (method, _), tree in names["private"].items():
-        assert method == "noisy sum" or int(tree.private_diagnostics.ratio_clipped.sum()) == 0
-    assert names["advice"].method == "noisy-statistics"
-    assert names["lengths"].max() < names["sum_clip"], "the sum clips no row"
+    assert all(int(tree.private_diagnostics.ratio_clipped.sum()) == 0 for tree in names["private"].values())
     estimate = (names["without"]["mean"] - names["fit"].params).abs() / names["fit"].bse
     assert (estimate < 0.5).all()
-    chain, one_sum = (names["wrong"].loc[method] for method in ("chain", "noisy sum"))
+    chain = names["wrong"]
     assert chain["width"].iloc[0] > chain["width"].iloc[-1] > 0.9
     assert chain["covered"].iloc[-1] > 0.5
-    assert (one_sum["width"] < 1.5).all() and (one_sum["covered"] > 0.5).all()
-    assert one_sum.loc[1, "width"] < chain.loc[1, "width"]
-    for epsilon, better in ((0.1, 1), (1, 5)):
-        one, five = (names["half"](epsilon, *table) for table in names["tables"].values())
-        assert (one < five if better == 1 else five < one).all()
-    assert one_sum.loc[1, "bias"] < chain.loc[1, "bias"]

@@ -73,9 +73,10 @@ def test_a_curved_posterior_has_no_interval_of_all_rows() -> None:
 
 
 def test_the_noise_of_a_sum_is_not_taken_for_tempering() -> None:
-    tempered = dpmc.LinearRegression("y", ["x"], tempering=100, true_theta=[0.5, 1.0])
-    plain = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0])
-    rows = plain.simulate(np.random.default_rng(1), np.array([0.5, 1.0]), 1000)
+    tempered, plain = (
+        dpmc.LinearRegression("y", [], sd=None, true_theta=[0.5, 0.0], tempering=n0) for n0 in (100, None)
+    )
+    rows = plain.simulate(np.random.default_rng(1), np.array([0.5, 0.0]), 1000)
     setting: Any = {"hyperparameters": {"clip": 5.0}, "iterations": 500, "progress": False, "epsilon": 1}
     trees = [dpmc.sample(model, rows, "noisy-statistics", **setting) for model in (tempered, plain)]
     table, whole = map(dpmc.summary, trees)

@@ -17,6 +17,7 @@ SHARED = {
     **dict.fromkeys("Model Posterior PrivateData".split(), PROTOCOLS),
     **dict.fromkeys("PUBLIC alone entry_of read".split(), RELEASES),
     "checked": "values of one key, and of all hyperparameters",
+    "Regression": "of a family, and the class of the example that `dpmc init` writes",
     "main": "what a command of the shell calls",
 }
 

@@ -9,6 +9,8 @@ import pytest
 import dpmc
 from dpmc.privacy.data_ledger import DataLedger
 
+#: Normal numbers of unknown mean and sd, whose two statistics have a known law.
+NUMBERS = dpmc.LinearRegression("y", [], sd=None, true_theta=[0.5, 0.0])
 PENALTY = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}
 
 
@@ -23,6 +25,8 @@ def make(ledger: DataLedger) -> Any:
     """Return a function that makes a small release; keywords replace its arguments."""
 
     def call(data: Any = None, model: Any = None, **changed: Any) -> Any:
+        if model is None and changed.get("algorithm") == "noisy-statistics":
+            model = NUMBERS
         model = model or dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], tempering=20)
         if data is None:
             data = model.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), 60)

@@ -23,6 +23,7 @@ from dpmc.privacy.runs import RunQueries
 from dpmc.releases.loop import Plan, ReleaseLoop, Unfinished, begin_release
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
+from release.conftest import NUMBERS
 
 CHAINS, ITERATIONS, ROWS = 1500, 3, 60
 #: A p-value below which two laws differ: with up to nine tests of eleven algorithms; one in 10^4 fails.
@@ -53,10 +54,13 @@ def cell(name: str, rows: np.ndarray | None) -> Cell:
     """Return many short chains from one start; without rows: for a release."""
     method, values = SETTINGS[name]
     model = dpmc.LinearRegression("y", ["x"], tempering=20, true_theta=[0.5, 1.0], prior_sd=3.0)
+    if method == "noisy-statistics":
+        model = NUMBERS
     label, definition = given_model(model)
     if rows is None:
-        problem = datasets.public_setting("m", label, (ROWS, 2), 1, definition)
+        problem = datasets.public_setting("m", label, (ROWS, len(model.columns)), 1, definition)
     else:
+        rows = rows[:, : len(model.columns)]
         problem = datasets.from_rows("m", label, "rows", rows, 1, definition=definition)
     problem.starts = np.tile([0.3, 0.8], (CHAINS, 1))
     algorithm = read(algorithm_class(method), values, "here", 2)
@@ -74,7 +78,7 @@ def released(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return positions (chains, iterations, d) of a release, and which proposals were accepted."""
     plan = Plan.of(of := cell(name, None), resumed=False)
     run = begin_release(of, Price(0.0, 0.0, 0, 1.0, ""), plan)
-    made = ReleaseLoop(run, rows(), plan, Unfinished(None, {}, "", {}))
+    made = ReleaseLoop(run, rows()[:, : of.problem.columns], plan, Unfinished(None, {}, "", {}))
     made.make(None)
     counts = np.concatenate(run.counts, axis=2)
     return np.concatenate(run.draws, axis=1), counts[0]
@@ -146,11 +150,10 @@ OF_SUMS = {"clip": 1.5, "noise_multiplier": 1.2, "centre": [0.1]}
 
 def noise_p(draws: int = 3000) -> float:
     """Return the smallest p-value that released sums are normal around the sum of the lab."""
-    model = dpmc.LinearRegression("y", ["x"])
-    lattice = lattice_of([GaussianQuery("sum", 1.2)], ROWS)
-    words, centre = np.zeros((1, draws, 0), np.uint64), np.full(model.summary_count, 0.1)
-    exact = Evaluator(model, rows()).summary_sum(centre, 1.5)[0] + ROWS * centre
-    evaluator, source = LatticeEvaluator(model, rows(), lattice), secure_noise.SecureNoise()
+    lattice, y = lattice_of([GaussianQuery("sum", 1.2)], ROWS), rows()[:, :1]
+    words, centre = np.zeros((1, draws, 0), np.uint64), np.full(NUMBERS.summary_count, 0.1)
+    exact = Evaluator(NUMBERS, y).summary_sum(centre, 1.5)[0] + ROWS * centre
+    evaluator, source = LatticeEvaluator(NUMBERS, y, lattice), secure_noise.SecureNoise()
     found = np.array(
         [
             PrivateData(evaluator, 1.0, source, words[:, :1]).noisy_sum(centre, 1.5, 1.2)[0]

@@ -13,10 +13,20 @@ from dpmc.data import datasets
 from dpmc.models.own import given_model
 from dpmc.tuning.recommendation import Prediction, Recommendation, notes, untempered
 
-MODEL = dpmc.LogisticRegression("y", ["a", "b"], prior_sd=1.0, true_theta=[0.2, 0.5, -0.5])
+#: Normal numbers of unknown mean and sd, whose two statistics have a known law.
+MODEL = dpmc.LinearRegression("y", [], sd=None, prior_sd=1.0, true_theta=[0.5, 0.0])
 
 
-def test_one_query_is_recommended_for_a_regression_and_its_prediction_holds() -> None:
+def test_a_method_that_cannot_be_used_is_named_with_its_reason() -> None:
+    model = dpmc.LogisticRegression("y", ["a", "b"], prior_sd=1.0, true_theta=[0.2, 0.5, -0.5])
+    found = dpmc.recommend(model, 2000, epsilon=1, twins=1)
+    first, *chains = found.predictions
+    assert first.obstacle == "needs an exponential family with as many statistics as parameters"
+    assert f"noisy-statistics  {first.obstacle}" in str(found)
+    assert not any(other.obstacle for other in chains) and found.method != "noisy-statistics"
+
+
+def test_one_query_is_recommended_where_its_law_is_known_and_its_prediction_holds() -> None:
     found = dpmc.recommend(MODEL, 2000, epsilon=1, twins=2)
     assert found.method == "noisy-statistics"
     assert str(found).startswith("recommended: noisy-statistics")
@@ -28,9 +38,9 @@ def test_one_query_is_recommended_for_a_regression_and_its_prediction_holds() ->
     options = {"epsilon": 1, "iterations": 2000, "progress": False}
     tree = dpmc.sample(MODEL, rows, best.method, hyperparameters=found, **options)
     low, high = tree["posterior"]["theta"].quantile([0.05, 0.95], ("chain", "draw")).values
-    # sds without privacy by Fisher's information, p(1 − p) about 0.23
-    assert best.width == pytest.approx(((high - low) / (2.0 * 1.645 / np.sqrt(0.23 * 2000))).mean(), rel=0.4)
-    assert list(best.half_widths) == ["intercept", "a", "b"]
+    sd = 1.0 / np.sqrt(2000 * np.array([1.0, 2.0]))  # without privacy, by Fisher's information
+    assert best.width == pytest.approx(((high - low) / (2.0 * 1.645 * sd)).mean(), rel=0.4)
+    assert list(best.half_widths) == ["intercept", "log_sd"]
     assert list(best.half_widths.values()) == pytest.approx(0.5 * (high - low), rel=0.4)
     for other in found.predictions[1:]:  # chains that hardly move have a small error
         assert other.coverage < 0.7 and "rejected (only" in str(other)
@@ -40,7 +50,7 @@ def test_one_query_is_recommended_for_a_regression_and_its_prediction_holds() ->
 def test_the_rows_of_a_person_cost_noise_in_a_recommendation() -> None:
     one, three = (dpmc.recommend(MODEL, 2000, epsilon=1, twins=1, rows_per_person=m) for m in (1, 3))
     assert three.predictions[0].width > 1.3 * one.predictions[0].width
-    assert three.hyperparameters_of("noisy-statistics") == one.hyperparameters_of("noisy-statistics")
+    assert three.predictions[0].hyperparameters == one.predictions[0].hyperparameters
     with pytest.raises(dpmc.DpmcError, match="rows_per_person"):
         dpmc.recommend(MODEL, 2000, epsilon=1, rows_per_person=0)
 

@@ -1,6 +1,5 @@
 """One noisy sum of statistics, then a Markov chain on the posterior given it, which costs no privacy."""
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -25,15 +24,12 @@ from dpmc.base import (
     has_diverged,
 )
 from dpmc.common.errors import DpmcError
-from dpmc.common.logs import LOGGER
 from dpmc.privacy.events import GaussianQuery
 
 FREEDOM = 5.0  #: degrees of freedom of proposals that do not depend on the position
 #: Longest first step of the search for the mode. Far from the mode the law of a noisy sum can be so wide that
 #: the density has ridges there, which long steps reach.
 REACH = 0.03
-
-warn = functools.cache(LOGGER.warning)  #: once a process, since searches and releases check a model often
 
 Target = Callable[[np.ndarray], np.ndarray]  # θ (m, d) -> (m,)
 
@@ -83,19 +79,14 @@ class NoisyStatistics(Algorithm):
         return Queries(run=(GaussianQuery("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
 
     def check(self, model: Model) -> None:
-        """Raise DpmcError for a model without summaries, and for a centre of another size.
-
-        Log the model's `summary_caveat`, if it has one.
-        """
-        if not hasattr(model, "summary_log_likelihood"):
+        """Raise DpmcError for a model without summaries, and for a centre of another size."""
+        # An exponential family has the count only if it has as many statistics as parameters.
+        if not all(hasattr(model, name) for name in ("summary_log_likelihood", "summary_count")):
             raise DpmcError(
-                "noisy-statistics: the law of a noisy sum is not known for this model; it is for linear, "
-                "logistic and Poisson regression, Gaussians, bananas, and exponential families with as many "
-                "statistics as parameters"
+                "noisy-statistics: the law of a noisy sum is not known for this model; it is for Gaussians, "
+                "bananas, and exponential families with as many statistics as parameters"
             )
         self._centre(model)
-        if caveat := getattr(model, "summary_caveat", ""):
-            warn(f"noisy-statistics: {caveat}")
 
     def _centre(self, model: Model) -> np.ndarray:
         k = cast(SummaryModel, model).summary_count

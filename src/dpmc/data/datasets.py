@@ -139,10 +139,9 @@ def _generated_rows(model_id: str, definition: Definition, n: int, label: str, d
     if dataset == "published":
         raise DpmcError(f"data: published data exist for the catalogue's models only, not for {model_id}")
     if not hasattr(model, "simulate"):
-        draw = " (or, being a regression, draw(generator, eta))" if hasattr(model, "log_density") else ""
         other = "give public rows, or say tuning: {mode: none}"
         hint = other if dataset == "tuning" else "give its rows as a file"
-        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n){draw}: {hint}")
+        raise DpmcError(f"model: {model_id} has no simulate(generator, theta, n): {hint}")
     if n <= 0:
         raise DpmcError(f"n: {n} must be at least 1; {model_id} names no number of rows of its own")
     return _simulated_rows(definition, model_id, stream("data", dataset, label), n)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 
 from dpmc.base import DIFFERENCE_STEP, NoisySum
-from dpmc.common.errors import DpmcError
 from dpmc.models.summaries import log_normal
 
 
@@ -52,14 +51,11 @@ class ExponentialFamily:
 
     @property
     def summary_count(self) -> int:
-        """Return the number of statistics; raise DpmcError unless it is that of the parameters."""
+        """Return the number of statistics; a model with another number of parameters has no law of a sum."""
         linear, _ = self.gradient_form(np.zeros((1, self.dimension)))
         d, k = linear.shape[1:]
         if d != k:
-            raise DpmcError(
-                f"noisy-statistics: the model has {k} statistics and {d} parameters: the moments of its "
-                "statistics follow from the density if there are as many; give the model summaries of its own"
-            )
+            raise AttributeError(f"summary_count: the model has {k} statistics and {d} parameters")
         return int(k)
 
     def summaries(self, rows: np.ndarray) -> np.ndarray:

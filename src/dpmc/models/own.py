@@ -20,6 +20,7 @@ from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 
 ATTRIBUTES = "dimension parameters n columns tempering true_theta start".split()
+REGRESSIONS = ("dpmc.models.regression", "dpmc.models.families")  #: modules of models that keep nothing
 METHODS = (
     *("log_likelihood", "log_prior", "log_likelihood_gradient", "log_prior_gradient"),
     *("simulate", "posterior", "row_bounds", "check_rows"),
@@ -35,16 +36,25 @@ ROWS_AT = {
 def given_model(model: Any) -> tuple[str, Definition]:
     """Return name and definition of a model given in Python: an instance, or a class without arguments.
 
-    The name is `module:Class`; for a `dpmc.Model` it is the module and name of its log-likelihood.
+    The name is `module:Class`; for a `dpmc.Model` it is the module and name of its log-likelihood, for a
+    `dpmc.Regression` with a family of one's own that of the family.
 
     Raises DpmcError if it is not a valid model.
     """
-    of = vars(model)["log_likelihood"] if isinstance(model, Model) else model
+    of = _of_user(model)
     of = of if hasattr(of, "__qualname__") else type(of)
     name = f"{of.__module__}:{of.__qualname__}"
     with _one_line(f"model: {shown(name)} cannot be made", name):
         own = model() if isinstance(model, type) else model
     return name, _checked(own, name)
+
+
+def _of_user(model: Any) -> Any:
+    """Return what of a model is the user's: a log-likelihood, the family of a regression; else the model."""
+    if isinstance(model, Model):
+        return vars(model)["log_likelihood"]
+    family = getattr(model, "family", None) if type(model).__module__ in REGRESSIONS else None
+    return model if type(family).__module__ in (*REGRESSIONS, "builtins") else family
 
 
 def own_model(name: str) -> Definition:
@@ -138,8 +148,8 @@ class _Reported:
 
     def __init__(self, own: object, name: str) -> None:
         self._own, self._name = own, name
-        # Those of dpmc keep nothing; a `Model` or an `ExponentialFamily` has functions of the user.
-        self._copied = type(own).__module__ != "dpmc.models.regression"
+        # Those of dpmc keep nothing; a `Model` or a family of a regression has functions of the user.
+        self._copied = type(_of_user(own)).__module__ not in REGRESSIONS
 
     def _fresh(self) -> Any:
         """Return a copy of the user's object; raise DpmcError if it cannot be copied."""

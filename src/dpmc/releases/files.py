@@ -278,8 +278,10 @@ def known_model(description: str | None, name: str) -> Definition | None:
     A regression is made again from its description. Raises DpmcError for a name that is neither in the
     catalogue nor `module:Class`, and for a description that is missing, wrong or none of such a model.
     """
-    known = (regression.LinearRegression, regression.LogisticRegression, regression.PoissonRegression)
-    cls = {f"{cls.__module__}:{cls.__qualname__}": cls for cls in known}.get(name)
+    known: list[Any] = [*regression.Regression.__subclasses__()]
+    cls = {
+        f"{cls.__module__}:{cls.__qualname__}": cls for cls in known if cls.__module__ == regression.__name__
+    }.get(name)
     if cls is None and ":" in name:
         return None
     if cls is None:

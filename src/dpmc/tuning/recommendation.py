@@ -108,7 +108,7 @@ def recommend(
     # By a class's own attributes, so that a variant is not compared because its base is.
     known = {name: cls for name in ALGORITHMS if vars(cls := algorithm_class(name)).get("is_recommended")}
     methods = sorted(known, key=lambda name: not known[name].calibrates_run)  # first those of the noise by ε
-    found = tuple(predict(method, problems, epsilon, delta, rows_per_person) for method in methods)
+    found = tuple(prediction_of(method, problems, epsilon, delta, rows_per_person) for method in methods)
     worth = [prediction for prediction in found if prediction.is_worth_it]
     best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
     return Recommendation(best, found, notes(problems))
@@ -131,7 +131,7 @@ def notes(problems: list[Problem]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def predict(
+def prediction_of(
     method: str, problems: list[Problem], epsilon: str, delta: float, rows_per_person: int = 1
 ) -> Prediction:
     """Return what a method gives on the twins, with hyperparameters that the first twin suggests."""
@@ -177,8 +177,8 @@ def norms(problem: Problem) -> np.ndarray:
 
 def clip_of_sum(problem: Problem) -> dict[str, Any]:
     """Return the clip bound that few simulated rows exceed; the noise follows from the budget."""
-    if not hasattr(problem.model, "summaries"):
-        raise DpmcError("needs a regression, or an exponential family with as many statistics as parameters")
+    if not hasattr(problem.model, "summary_count"):
+        raise DpmcError("needs an exponential family with as many statistics as parameters")
     return {"clip": float(f"{np.quantile(norms(problem), ROWS_KEPT):.3g}")}
 
 
