@@ -15,7 +15,6 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
-from dpmc.results.reading import as_tree
 
 import dpmc
 from dpmc.algorithms import algorithm_class
@@ -30,7 +29,17 @@ from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from files.release_tree import DIMENSION, HYPERPARAMETERS, ITERATIONS, START, entry, release_tree
+from dpmc.results import as_tree
+from files.release_tree import (
+    CHAINS,
+    DIMENSION,
+    HYPERPARAMETERS,
+    ITERATIONS,
+    START,
+    entry,
+    release_tree,
+    run_ledger,
+)
 
 Doctor = Callable[[xarray.DataTree], object]
 ROWS = np.random.default_rng(0).normal(size=(5, 2)).tolist()
@@ -179,7 +188,7 @@ def of_sum(numbers: int, centre: int, d: int = DIMENSION, **facts: Any) -> Docto
 
 
 def of_hmc(change: Callable[[list[Any]], object] = len, spare: int = 10) -> Doctor:
-    """Make it a release of `dp-hmc`, which has two kinds of releases, and one before the first iteration."""
+    """Make it a release of `dp-hmc`, which has two kinds of queries, and one before the first iteration."""
     values = {"clip_g": 1.0, "clip_l": 1.0, "mass": 1.0, "step_size": 0.1, "steps": 2}
     values |= {"tau_g": 50.0, "tau_l": 50.0, "reuse_gradients": True}
     run = RunQueries.of(read(algorithm_class("dp-hmc"), values, "", 3), 100, CHAINS)
@@ -414,7 +423,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         of_hmc(spare=5),
         "forfeited: 5 are not the spare",
     ),
-    "releases in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
+    "queries in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
     "temperature of another tempering": (
         both(linear(SMALL), fact(temperature=0.5)),
         "temperature: must be 1.0",
@@ -493,6 +502,9 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
         attribute(description="Own([1, -2.5], {'a': ('b', None)}, c=1e+300)"),
         without("description"),
         of_sum(3000, 3000),
+        of_hmc(),
+        of_hmc(spare=0),
+        forfeited(0),  # of a release without an output
         of_numbers(2, 2),
     ):
         other = copy.deepcopy(tree)

@@ -80,10 +80,10 @@ class Plan(NamedTuple):
 
         Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
         """
-        made, most, releases = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
+        made, most, queries = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
         block, spare = block_of(made), 0
         if resumed and most is not None:
-            spare = spare_of(made, releases)
+            spare = spare_of(made, queries)
             if cell.iterations is None:
                 made = min(made, most - spare)
             if made + spare > most or (cell.iterations is None and made < LEAST_ITERATIONS):
