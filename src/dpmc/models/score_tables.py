@@ -219,7 +219,7 @@ def check(family: Any) -> None:
     if not np.allclose(slope, score, rtol=1e-3, atol=1e-4):
         worst = int(np.argmax(np.abs(slope - score)))
         raise DpmcError(
-            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {given[kept][worst]:g} must be the derivative of "
+            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {some[worst]:g} must be the derivative of "
             f"log_density in eta, {slope[worst]:.6g}"
         )
 
