@@ -18,7 +18,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.models import families
 
 ENDS = -12.0, 12.0  #: of η in a table; rows beyond it have weight 0, which biases nothing
-STEP = 0.0125  #: largest distance of nodes in η
+STEP = 0.03  #: largest distance of nodes in η
 STEP_IN_SDS = 0.02  #: and in units of 1/a, in which the score changes
 LARGEST_MEAN = 3e3  #: of counts
 MOST_COUNTS = 2**16  #: of the support of counts
@@ -125,9 +125,9 @@ def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
     mean = float(family.mean(np.array([eta]))[0])
     if family.support == "positive":
-        t = np.linspace(-60.0, 8.0, 40_001)
+        t = np.linspace(-60.0, 8.0, 20_001)
         return mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
-    t = np.linspace(-25.0, 25.0, 40_001)
+    t = np.linspace(-25.0, 25.0, 20_001)
     return mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
 
 
@@ -232,8 +232,8 @@ def check_family(family: Any) -> None:
     if not np.allclose(slope, score, rtol=1e-3, atol=1e-4):
         worst = int(np.argmax(np.abs(slope - score)))
         raise DpmcError(
-            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {given[kept][worst]:g} must be the derivative "
-            f"of log_density in eta, {slope[worst]:.6g}"
+            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {some[worst]:g} must be the derivative of "
+            f"log_density in eta, {slope[worst]:.6g}"
         )
     if not score.any():
         raise DpmcError(f"{who}: no information on eta = 0")
