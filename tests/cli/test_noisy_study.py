@@ -1,6 +1,7 @@
 """A study with noisy statistics: its chains, budgets and metrics."""
 
 import csv
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmc.algorithms.answers import ROUNDING
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
@@ -35,6 +37,17 @@ figures: []
 """
 
 
+MODEL = """
+import numpy as np
+from dpmc.models.gaussian import Gaussian
+
+class Plane(Gaussian):
+    parameters = columns = ("a", "b")
+
+model = Plane(np.eye(2), 4.0, 4.0)
+"""
+
+
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Return options that name a study beside its model and hyperparameters."""
@@ -57,15 +70,15 @@ def test_each_epsilon_has_its_own_noise_and_chains_have_metrics(study: tuple[str
         chain = read_chain(Path(output.format(epsilon=epsilon, seed=0)))
         ledger = json.loads(chain.attrs["ledger"])
         (event,) = ledger["performed"]
-        assert event["noise_multiplier"] == pytest.approx(exact_multiplier(epsilon, 1e-4), rel=1e-9)
+        assert event["noise_multiplier"] == exact_multiplier(epsilon, 1e-4) * ROUNDING
         assert ledger["epsilon_spent"] == pytest.approx(epsilon)
         assert json.loads(chain.attrs["calibrated"])["noise_multiplier"] == event["noise_multiplier"]
     assert main(("data", *study, "--output", "data.nc")) == 0
     files = [output.format(epsilon=epsilon, seed=0) for epsilon in (1, 4)]
     assert main(("evaluate", *study, "--data", "data.nc", "--chains", *files, "--output", "m.csv")) == 0
     with open("m.csv", newline="") as file:
-        ess = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "ess_bulk_min"]
-    assert len(ess) == 2 and all(number > 8.0 for number in ess), "of 32 independent draws"
+        rates = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "acceptance_rate"]
+    assert rates == [1.0, 1.0]  # draws are independent
 
 
 def test_budgets_of_one_query_allow_any_number_of_iterations(
@@ -73,8 +86,8 @@ def test_budgets_of_one_query_allow_any_number_of_iterations(
 ) -> None:
     budget = ("budget", *study, "--method")
     assert main((*budget, "noisy-statistics", "--epsilon", "1", "--json")) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found == {"noise_multiplier": pytest.approx(exact_multiplier(1.0, 1e-4)), "tight": "inf"}
+    noise = exact_multiplier(1.0, 1e-4) * ROUNDING
+    assert json.loads(capsys.readouterr().out) == {"noise_multiplier": noise, "tight": "inf"}
     assert main((*budget, "twice", "--epsilon", "1", "--json")) == 0
     assert json.loads(capsys.readouterr().out) == {"noise_multiplier": 9.0, "tight": "inf"}
     assert main((*budget, "twice", "--epsilon", "0.1", "--json")) == 0
@@ -90,12 +103,14 @@ def test_budgets_of_one_query_allow_any_number_of_iterations(
 
 
 def test_an_own_model_runs_with_an_algorithm_that_the_study_lacks(
-    study: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    study: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its settings come from the command line; the draws are those of Python."""
     import dpmc
 
-    rows = np.random.default_rng(1).normal(size=(300, 1))
+    monkeypatch.syspath_prepend(".")
+    model = importlib.import_module("line_of_a_study").model
+    rows = model.simulate(np.random.default_rng(1), np.zeros(2), 300)
     np.savetxt("rows.csv", rows, delimiter=",")
     Path("clip.yaml").write_text("clip: 6")
     cell = ("--model", "line_of_a_study:Line", "--method", "noisy-statistics", "--epsilon", "2")
