@@ -271,3 +271,46 @@ def test_what_was_asked_is_computed_again(tmp_path: Path) -> None:
         other = tree.copy()
         other["answer"] = other["answer"].assign({name: answer[name]})
         assert "is not what is asked after these answers" in files.check(other)[0]
+
+
+def test_the_prior_has_its_gradient_and_curvature() -> None:
+    gradient, curvature = simulated_likelihood.prior_at(MODEL, np.array([0.5, 0.0]))
+    assert np.allclose(gradient, [-1.5, 1.0])
+    assert np.allclose(curvature, np.eye(2))
+
+
+def test_data_sets_are_simulated_where_the_model_says_that_the_truth_is() -> None:
+    seen = []
+
+    class Far(Pair):
+        true_theta = (-4.0, 4.0)
+
+        def simulate(self, generator: Any, theta: Any, n: int) -> Any:
+            seen.append(np.array(theta))
+            return super().simulate(generator, theta, n)
+
+    far: Any = Far()
+    METHOD.rehearsal(far, 200)
+    assert min(np.abs(theta - [-4.0, 4.0]).max() for theta in seen[1:]) < 0.5
+
+
+def test_a_search_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = METHOD.question(MODEL, [], 500, 10_000)
+    near, far = ([simulated_scores.answered_round(asked, np.array(s))] for s in ([-5.0, 5.0], [-60.0, 60.0]))
+    near, far = (simulated_scores.stacked(rounds) for rounds in (near, far))
+    assert METHOD.remarks(near, MODEL, 500) == []
+    assert METHOD.remarks(far, MODEL, 500) == [simulated_scores.LOST]
+    monkeypatch.setattr(simulated_likelihood, "TURNS", 1)
+    assert METHOD.remarks(near, MODEL, 500) == [simulated_scores.LOST]
+
+
+def test_a_guess_that_is_four_sds_of_a_row_off_is_near_enough() -> None:
+    model: Any = definition("correlated-gauss").model
+    truth, held = np.array([0.0, 0.2]), []  # of sd 0.045 given the other
+    for k in range(10):
+        generator = np.random.default_rng([3, k])
+        rows = model.simulate(generator, truth, 2000)
+        found = METHOD.from_rows(model, rows, generator, 20_000)
+        held.append(np.abs(found.mean - truth) < 1.645 * np.sqrt(np.diag(found.covariance)))
+        assert np.diag(found.covariance).max() < 3.0 / 2000
+    assert np.mean(held) >= 0.7

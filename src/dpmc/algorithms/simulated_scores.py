@@ -184,8 +184,11 @@ class SimulatedScores(Answer):
         return stacked(rounds)
 
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
-        """Return that the search for θ did not end, if so."""
-        return [] if self.last(answered, model, n).located().converged else [LOST]
+        """Return that θ was not found by the rounds before the last one, if so."""
+        last = self.last(answered, model, n)
+        found = last.located()
+        is_near = last.length(found.mean - last.question.theta) < simulation.TRUST
+        return [] if found.converged and is_near else [LOST]
 
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         found = self.last(answered, model, n).posterior()
