@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree
 from scipy.optimize import minimize
 
 import dpmc
