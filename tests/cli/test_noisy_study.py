@@ -77,8 +77,8 @@ def test_each_epsilon_has_its_own_noise_and_chains_have_metrics(study: tuple[str
     files = [output.format(epsilon=epsilon, seed=0) for epsilon in (1, 4)]
     assert main(("evaluate", *study, "--data", "data.nc", "--chains", *files, "--output", "m.csv")) == 0
     with open("m.csv", newline="") as file:
-        rates = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "acceptance_rate"]
-    assert rates == [1.0, 1.0]  # draws are independent
+        metrics = {row["metric"] for row in csv.DictReader(file) if row["value"]}
+    assert "mmd" in metrics and "acceptance_rate" not in metrics, metrics
 
 
 def test_budgets_of_one_query_allow_any_number_of_iterations(

@@ -156,7 +156,7 @@ def test_the_noisy_posterior_is_that_of_a_noisy_mean(model: Any, temperature: fl
 
 
 def rank_p(model: Any, n: int, algorithm: NoisyStatistics, sets: int) -> float:
-    """Return the p-value that ranks of θ from the prior among 19 draws are uniform: clipping and noise too."""
+    """Return the p-value that ranks of θ from the prior among 19 draws are uniform."""
     generator, ranks = np.random.default_rng(5), []
     for j in range(sets):
         theta = 2.0 * generator.standard_normal(2)

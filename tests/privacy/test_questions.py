@@ -208,7 +208,7 @@ def usual_rows(case: str) -> np.ndarray:
 
 
 def differences(case: str) -> list[str]:
-    """Return where an answer differs from the definition of its sums, row by row, by `total` and `of_rows`."""
+    """Return where an answer differs from the definition of its sums, row by row."""
     rows = usual_rows(case)
     question = score_question(case, bound=0.6, largest_information=0.5)
     s, m, q, chi = np.zeros(3), np.zeros((3, 3)), 0.0, 0.0
