@@ -300,7 +300,7 @@ def test_a_search_that_does_not_end_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     near, far = (simulated_scores.stacked(rounds) for rounds in (near, far))
     assert METHOD.remarks(near, MODEL, 500) == []
     assert METHOD.remarks(far, MODEL, 500) == [simulated_scores.LOST]
-    monkeypatch.setattr(simulated_likelihood, "TURNS", 1)
+    monkeypatch.setattr(simulated_likelihood, "MOST_STEPS", 1)
     assert METHOD.remarks(near, MODEL, 500) == [simulated_scores.LOST]
 
 

@@ -20,10 +20,10 @@ from dpmc.privacy.questions import GradientQuestion
 
 LEAST_ROWS, MOST_NUMBERS = 10_000, 4_000_000  #: rows simulated at least, and numbers in their arrays at most
 WORTH = 0.5  #: of weighted rows, least part
-TURNS, HALVINGS = 40, 12  #: of the search for θ, and of one of its steps, at most
-TRUST = 1.0  #: longest step, in sds of one row's estimate
-CONVERGED = 0.02  #: last step, in posterior sds
-NEWTON, STEP = 3, 0.25  #: last steps to the mode; of differences of the gradient, in posterior sds
+MOST_STEPS, HALVINGS = 40, 12  #: of the search for θ, and of one of its steps, at most
+LONGEST_STEP = 1.0  #: longest step, in sds of one row's estimate
+SETTLED = 0.02  #: last step, in posterior sds
+NEWTON, HESSIAN_STEP = 3, 0.25  #: last steps to the mode; of differences of the gradient, in posterior sds
 LEAST_EIGENVALUE = 1e-12  #: of the information of a row, over its largest
 FAILURES = (DpmcError, ArithmeticError, ValueError)  #: of a model, at a θ where it is not defined
 
@@ -157,7 +157,7 @@ class Likelihood:
         precision = 0.5 * (precision + precision.T)
         # A direction of which nothing is known is not moved along.
         step = np.linalg.pinv(precision, hermitian=True) @ (gain @ (self.scores - self.n * found.mean) + pull)
-        return step * min(1.0, TRUST / max(self.length(step), 1e-300)), precision
+        return step * min(1.0, LONGEST_STEP / max(self.length(step), 1e-300)), precision
 
     def length(self, step: np.ndarray) -> float:
         """Return the length of a step, in sds of one row's estimate."""
@@ -184,13 +184,13 @@ class Likelihood:
         """Return what damped scoring steps find."""
         theta, found, converged = self.question.theta, self.moments(self.question.theta), False
         step, precision = self.scoring(theta, found)
-        for _ in range(TURNS):
+        for _ in range(MOST_STEPS):
             moved = self.moved(theta, step)
             if moved is None:
                 break
             theta, found = moved
             step, precision = self.scoring(theta, found)
-            if step @ precision @ step < CONVERGED**2:
+            if step @ precision @ step < SETTLED**2:
                 converged = True
                 break
         return Found(theta, np.linalg.pinv(precision, hermitian=True), converged)
@@ -200,8 +200,8 @@ class Likelihood:
         found = self.located()
         root, mean = symmetric_power(found.covariance, 0.5), found.mean
         self.move(mean)
-        sides = [[self.slope(mean + sign * step) for sign in (-STEP, STEP)] for step in root]
-        curvature = np.array([(before - after) @ root for before, after in sides]) / (2.0 * STEP)
+        sides = [[self.slope(mean + sign * step) for sign in (-HESSIAN_STEP, HESSIAN_STEP)] for step in root]
+        curvature = np.array([(before - after) @ root for before, after in sides]) / (2.0 * HESSIAN_STEP)
         curvature = 0.5 * (curvature + curvature.T)
         if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature)[0] <= 0.0:
             return found

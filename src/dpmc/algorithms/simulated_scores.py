@@ -7,6 +7,7 @@ Rounds find a public θ_k; the last one, which has most of the budget, makes the
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,20 +29,20 @@ from dpmc.privacy.lattice import SIMULATED
 from dpmc.privacy.questions import GradientQuestion
 
 SHARES = (0.05, 0.1, 0.85)  #: of the budget, of the rounds
-KEPT = 0.9  #: part of simulated gradients that is not clipped
+UNCLIPPED = 0.9  #: part of simulated gradients that is not clipped
 LEAST_BOUND = 0.1  #: of B over √d, which is about the length of a white gradient
-PER_ROW = 10  #: simulated rows for each row
+SIMULATED_PER_ROW = 10  #: simulated rows for each row
 INTERVALS, LEAST_SETS, ROWS_OF_SET, PER_ROW_OF_SET = 40, 3, 2000, 5  #: of the calibration
-NEAR = 0.3  #: how far its true θ are from the guess, in sds of one row's estimate
-LEAST_COVERAGE = 0.75  #: of its 90 % intervals
-WIDTH = 1.6449  #: half of a 90 % interval, in sds
+GUESSED = 0.3  #: how far its true θ are from the guess, in sds of one row's estimate
+LEAST_HELD = 0.75  #: of its 90 % intervals
+NORMAL_90 = 1.6449  #: half of a 90 % interval, in sds
 LOST = (
     "the search for theta did not end: the guess was far off, or the noise is large; intervals may not hold"
 )
 CENTRED = 6.0  #: most that the mean simulated gradient may be off 0, in its standard errors
 
 
-class Round(NamedTuple):
+class GradientRound(NamedTuple):
     """What a round asked and what was answered; all of a group of a file."""
 
     at: np.ndarray  # θ_k (d,)
@@ -90,13 +91,13 @@ class SimulatedScores(Answer):
         if len(self.begin(model)) != model.dimension:
             rule = f"has {len(self.begin(model))} values, must be {model.dimension}, one for each parameter"
             raise DpmcError(f"hyperparameters: guess: {rule}")
-        count = simulation.count_of(model, n, PER_ROW)
+        count = simulation.count_of(model, n, SIMULATED_PER_ROW)
         if count < n:
             rule = f"{n} is more than the {count} rows that are simulated at most, for this model"
             raise DpmcError(f"simulated-scores: n: {rule}")
         self.require_density(model, count)
         held, lost = self.rehearsal(model, n)
-        if held < LEAST_COVERAGE:
+        if held < LEAST_HELD:
             raise DpmcError(
                 f"simulated-scores: {held:.0%} of 90 % intervals from simulated data sets hold, and the "
                 f"search for theta did not end in {lost:.0%} of them; more rows or epsilon, a narrower "
@@ -130,7 +131,7 @@ class SimulatedScores(Answer):
         count = simulation.count_of(model, m, PER_ROW_OF_SET)
         stated = getattr(model, "true_theta", None)
         centre = self.begin(model) if stated is None else np.array(stated, float)
-        scale = NEAR * simulation.whitening_of(simulation.gradients_at(model, centre, count))
+        scale = GUESSED * simulation.whitening_of(simulation.gradients_at(model, centre, count))
         held = []
         for k in range(max(LEAST_SETS, INTERVALS // len(centre))):
             generator = np.random.default_rng([1, k])
@@ -138,13 +139,15 @@ class SimulatedScores(Answer):
             rows = simulation.simulated(model, truth, m, generator)
             found = own.from_rows(model, rows, generator, count)
             sd = np.sqrt(np.diag(found.covariance))
-            held.append((found.converged & (np.abs(found.mean - truth) < WIDTH * sd), not found.converged))
+            held.append(
+                (found.converged & (np.abs(found.mean - truth) < NORMAL_90 * sd), not found.converged)
+            )
         coverage, lost = (float(np.mean(part)) for part in zip(*held, strict=True))
         return coverage, lost
 
     def from_rows(self, model: Any, rows: np.ndarray, generator: np.random.Generator, count: int) -> Found:
         """Return what is found from public rows, with noise of a generator."""
-        rounds = list[Round]()
+        rounds = list[GradientRound]()
         try:
             for _ in SHARES:
                 asked = self.question(model, rounds, len(rows), count)
@@ -154,13 +157,13 @@ class SimulatedScores(Answer):
         except simulation.FAILURES:
             return Found(np.zeros(model.dimension), np.zeros((model.dimension,) * 2), False)
 
-    def question(self, model: Any, rounds: list[Round], n: int, count: int) -> GradientQuestion:
+    def question(self, model: Any, rounds: list[GradientRound], n: int, count: int) -> GradientQuestion:
         """Return the question after these rounds: it is public, since they are."""
         theta = likelihood(model, rounds[-1], n, count).located().mean if rounds else self.begin(model)
         gradient = simulation.gradients_at(model, theta, count)
         whitening = simulation.whitening_of(gradient)
         norm = np.sqrt(((gradient @ whitening) ** 2).sum(axis=1))
-        bound = max(float(np.quantile(norm, KEPT)), LEAST_BOUND * np.sqrt(len(theta)))
+        bound = max(float(np.quantile(norm, UNCLIPPED)), LEAST_BOUND * np.sqrt(len(theta)))
         sensitivity = float(np.sqrt(SHARES[len(rounds)])) / self.noise_multiplier
         return GradientQuestion(model, theta, whitening, bound, sensitivity)
 
@@ -168,8 +171,8 @@ class SimulatedScores(Answer):
         return {"round": len(SHARES), "coefficient": model.dimension, "other_coefficient": model.dimension}
 
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
-        n, runs = private.n, [list[Round]() for _ in range(private.runs)]
-        count = simulation.count_of(model, n, PER_ROW)
+        n, runs = private.n, [list[GradientRound]() for _ in range(private.runs)]
+        count = simulation.count_of(model, n, SIMULATED_PER_ROW)
         for _ in SHARES:
             asked = [self.question(model, rounds, n, count) for rounds in runs]
             for rounds, question, own in zip(runs, asked, private.answers(asked), strict=True):
@@ -177,7 +180,7 @@ class SimulatedScores(Answer):
         return [stacked(rounds) for rounds in runs]
 
     def asked(self, answered: Answered, model: Model, n: int) -> Answered:
-        rounds, count = list[Round](), simulation.count_of(model, n, PER_ROW)
+        rounds, count = list[GradientRound](), simulation.count_of(model, n, SIMULATED_PER_ROW)
         for scores in answered["scores"]:
             question = self.question(model, rounds, n, count)
             rounds.append(answered_round(question, scores / question.noise_sd))
@@ -187,30 +190,45 @@ class SimulatedScores(Answer):
         """Return that θ was not found by the rounds before the last one, if so."""
         last = self.last(answered, model, n)
         found = last.located()
-        is_near = last.length(found.mean - last.question.theta) < simulation.TRUST
+        is_near = last.length(found.mean - last.question.theta) < simulation.LONGEST_STEP
         return [] if found.converged and is_near else [LOST]
 
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         found = self.last(answered, model, n).posterior()
         return GaussianPosterior(found.mean, found.covariance)
 
+    @classmethod
+    def given_all(
+        cls,
+        answers: Sequence[Answered],
+        n: int,
+        *,
+        model: Any,
+        temperature: float,
+        prior_sd: np.ndarray | None,
+    ) -> Posterior:
+        raise DpmcError(
+            "simulated-scores: a posterior of its answers needs simulated rows; draw with dpmc.sample or "
+            "dpmc.release"
+        )
+
     def last(self, answered: Answered, model: Model, n: int) -> Likelihood:
         """Return the likelihood of the last round."""
-        last = Round(*(answered[name][-1] for name in Round._fields))
-        return likelihood(model, last, n, simulation.count_of(model, n, PER_ROW))
+        last = GradientRound(*(answered[name][-1] for name in GradientRound._fields))
+        return likelihood(model, last, n, simulation.count_of(model, n, SIMULATED_PER_ROW))
 
 
-def answered_round(asked: GradientQuestion, numbers: np.ndarray) -> Round:
+def answered_round(asked: GradientQuestion, numbers: np.ndarray) -> GradientRound:
     """Return a round of a question and its noisy answer, in units of its noise."""
-    return Round(asked.theta, asked.whitening, asked.clip, asked.noise_sd, numbers * asked.noise_sd)
+    return GradientRound(asked.theta, asked.whitening, asked.clip, asked.noise_sd, numbers * asked.noise_sd)
 
 
-def stacked(rounds: list[Round]) -> dict[str, np.ndarray]:
+def stacked(rounds: list[GradientRound]) -> dict[str, np.ndarray]:
     """Return rounds as the arrays of an answer."""
-    return {name: np.array([getattr(one, name) for one in rounds]) for name in Round._fields}
+    return {name: np.array([getattr(one, name) for one in rounds]) for name in GradientRound._fields}
 
 
-def likelihood(model: Any, answer: Round, n: int, count: int) -> Likelihood:
+def likelihood(model: Any, answer: GradientRound, n: int, count: int) -> Likelihood:
     """Return the likelihood of a round's answer, by `count` simulated rows."""
     bound, sd = float(answer.bound), float(answer.noise_sd)
     question = GradientQuestion(model, answer.at, answer.whitening, bound, 2.0 * bound / sd)

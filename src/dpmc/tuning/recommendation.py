@@ -26,7 +26,9 @@ PRIOR_SHARE = 0.5  #: of the width of the prior's intervals, where the model say
 #: Of the width without privacy. A chain that has not moved enough is narrower, and starts near θ.
 LEAST_WIDTH, MOST_WIDENED = 0.9, 10.0
 #: Among which the least is looked for at which a method is not refused.
-EPSILONS = [m * 10.0**k for k in (-2, -1, 0, 1) for m in (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)]
+TRIED_EPSILONS = [
+    m * 10.0**k for k in (-2, -1, 0, 1) for m in (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+]
 
 
 class Prediction(NamedTuple):
@@ -157,7 +159,7 @@ def predicted(cell: Cell[Any], twins: list[Problem], without: list[Widths], prog
 
 def advice(allowed: Callable[[float], object], epsilon: float) -> str:
     """Return the ε at which a method is not refused, as a clause; "" if it is not, or always, refused."""
-    for tried in (epsilon, *(one for one in EPSILONS if one > epsilon)):
+    for tried in (epsilon, *(one for one in TRIED_EPSILONS if one > epsilon)):
         with suppress(DpmcError):
             allowed(tried)
             return f"; epsilon {tried:g} would do" if tried > epsilon else ""
