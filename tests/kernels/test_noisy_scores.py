@@ -315,6 +315,14 @@ def test_posteriors_given_an_answer_are_calibrated_and_rows_are_made_white() -> 
     assert answer_faults() == []
 
 
+def test_noise_of_the_mean_of_rounds_is_that_of_all() -> None:
+    """The first main round has less budget than the others."""
+    rounds = [SD_ANSWER._replace(noise_sd=sd, information_sd=2.0 * sd, scores=sd) for sd in (4.0, 2.0, 2.0)]
+    mean = score_answers.mean_of(rounds)
+    assert (mean.noise_sd, mean.information_sd) == pytest.approx((24.0**0.5 / 3.0, 2.0 * 24.0**0.5 / 3.0))
+    assert mean.scores == pytest.approx(8.0 / 3.0)
+
+
 def test_one_main_round_agrees_with_five() -> None:
     """About the same rows, over their noise: θ_k of five rounds differ, and M's noise."""
     model, differences, widths = MODELS["logistic"], [], []
