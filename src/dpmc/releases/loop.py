@@ -113,13 +113,13 @@ def release(
     """
     secure_noise.require()
     asked, (cell, price, plan) = cell, priced(cell, resumed=output is not None)
+    known = attributes(facts(asked, Role.RELEASE))
+    release_files.refuse(known, asked.problem.parameters, asked.problem.dimension)
+    release_files.known_model(asked.problem.description, asked.problem.model_id)
     try_cell(cell)
     run = begin_release(cell, price, plan)
     about = json.loads(json.dumps(facts(asked, Role.ENTRY) | facts(run, Role.ENTRY)))
     wanted = identity(asked, run, plan) | {"ledger": ledger.header["id"]}
-    known = attributes(facts(asked, Role.RELEASE))
-    release_files.refuse(known, asked.problem.parameters, asked.problem.dimension)
-    release_files.known_model(asked.problem.description, asked.problem.model_id)
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
