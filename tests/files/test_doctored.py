@@ -183,6 +183,8 @@ def of_sum(numbers: int, centre: int, d: int = DIMENSION, **facts: Any) -> Docto
             "forfeited": 0,
             "ledger": json.dumps(made.to_json(), sort_keys=True),
         }
+        answer = {"sum": ("summary", np.zeros(numbers)), "sum_noise_sd": ((), 200.0)}
+        tree["answer"] = xarray.DataTree(xarray.Dataset(answer, attrs=tree["posterior"].attrs))
 
     return doctor
 
@@ -251,12 +253,16 @@ REGRESSION = {"model_id": "dpmc.models.regression:LinearRegression", "temperatur
 LINEAR = "LinearRegression('y', ['a', 'b'])"
 SMALL = "LinearRegression('y', ['a'], sd=None)"
 LABELS = dpmc.LinearRegression("y", ["a"], sd=None).parameters
-NUMBERS = "LinearRegression('y', [], sd=None)"  # two parameters, and the law of a sum of two numbers
-
 
 def of_numbers(numbers: int, centre: int) -> Doctor:
-    """Make it a release of a sum of so many numbers of this regression."""
-    return both(of_sum(numbers, centre, 2), linear(NUMBERS, "intercept", "log_sd", columns=1))
+    """Make it a release of a sum of so many numbers of a banana, which has two."""
+
+    def named(tree: xarray.DataTree) -> None:
+        for name in ("posterior", "constant_data"):
+            tree[name] = tree[name].to_dataset().assign_coords(parameter=np.arange(2))
+
+    model = fact(model_id="flat-banana-2d", columns=2, temperature=1.0)
+    return both(both(of_sum(numbers, centre, 2), named), both(model, without("description")))
 
 
 #: What was done to a file -> doctor, and words of the problem that is found.
@@ -344,11 +350,11 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     ),
     "regression without a description": (linear(None), "description: of a LinearRegression must be the call"),
     "regression of other columns": (linear(SMALL, columns=3), "has other columns than the entry"),
-    "sum of 3,000 numbers of a regression": (
+    "sum of 3,000 numbers of a banana": (
         of_numbers(3000, 3000),
         "prices: delta: 1.4473617e-16 must be 9.6490779e-20",
     ),
-    "centre of 3,000 numbers of a regression": (
+    "centre of 3,000 numbers of a banana": (
         of_numbers(2, 3000),
         "centre: has 3000 values, must be one or 2",
     ),
