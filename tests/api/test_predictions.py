@@ -198,6 +198,16 @@ def test_what_a_regression_prints_makes_it_again(model: Any) -> None:
     assert of[0] == of[1] and again.design.predictors == model.design.predictors
 
 
+def test_a_fingerprint_has_the_values_of_a_part_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statistics of all rows take many times the memory of the rows."""
+    model = dpmc.LinearRegression("y", ["x"], sd=1)
+    rows, of = simulated(model, 30), []
+    for most in (10, 30):
+        monkeypatch.setattr("dpmc.models.fingerprint.MOST_ROWS", most)
+        of += [fingerprint(model, rows), fingerprint(model, rows[:10])]
+    assert of[0] == of[1] == of[3] != of[2]
+
+
 @pytest.mark.parametrize("make", [*MAKERS.values(), dpmc.NegativeBinomialRegression])
 def test_help_says_where_the_arguments_are_documented(make: Any) -> None:
     assert "`dpmc.Regression` says what the " in pydoc.plain(pydoc.render_doc(make))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpmc.results import as_tree
 from scipy.optimize import minimize
 
 import dpmc
@@ -21,7 +20,7 @@ from dpmc.models.own import own_model
 from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
-from dpmc.results import parameters
+from dpmc.results import as_tree, parameters
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''

@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpmc
 from dpmc import evaluators
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators import kernels
+from dpmc.models.score_tables import score_table
+from dpmc.privacy.questions import LengthQuestion
 from evaluators import cases
 from evaluators.cases import MODELS, Straight
 
@@ -144,3 +147,15 @@ def test_the_change_of_softplus_is_accurate_for_short_moves() -> None:
     wanted = linear + (tail(new) - tail(old))
     scale = np.abs(linear) + tail(old) + tail(new)
     assert (np.abs(change - wanted) <= 6e-16 * scale).all()
+
+
+@pytest.mark.parametrize(
+    "model", [dpmc.LinearRegression("y", ["x"], sd=1), dpmc.LogisticRegression("y", ["x"])]
+)
+def test_answers_need_no_statistics(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows those take several times the memory of the rows."""
+    monkeypatch.setattr(type(model), "statistics", None)
+    rows = model.simulate(np.random.default_rng(1), np.zeros(2), 500)
+    asked = LengthQuestion(model, score_table(model.family, 3.0), np.zeros(2), np.eye(2), 1.0)
+    sums, unit, _ = evaluators.evaluator_of(model, rows).answer_sums([asked])
+    assert np.isfinite(sums).all() and unit == 1.0

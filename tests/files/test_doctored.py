@@ -254,6 +254,7 @@ LINEAR = "LinearRegression('y', ['a', 'b'])"
 SMALL = "LinearRegression('y', ['a'], sd=None)"
 LABELS = dpmc.LinearRegression("y", ["a"], sd=None).parameters
 
+
 def of_numbers(numbers: int, centre: int) -> Doctor:
     """Make it a release of a sum of so many numbers of a banana, which has two."""
 

@@ -267,6 +267,7 @@ class Weights(NamedTuple):
         return cls(*(float((weight**k * length**2).mean()) / p for k in (1, 2)))
 
 
+@functools.lru_cache(maxsize=4096)  # asked in each round of each run
 def predicted_variance(b: float, at: Reference, p: int, strength: float) -> float:
     """Return n times the variance of a coefficient, white normal rows, at B = b sup √p; up to a factor.
 

@@ -114,9 +114,10 @@ class Evaluator:
 class StatisticsEvaluator(Evaluator):
     """Base of evaluators that read statistics of the rows in place of the rows."""
 
-    def __init__(self, model: AffineModel | SoftplusModel, rows: np.ndarray) -> None:
-        super().__init__(model, rows)
-        self._statistics = statistics(model, rows)  # (n, k)
+    @functools.cached_property
+    def _statistics(self) -> np.ndarray:
+        """The statistics (n, k), many times as large as the rows: answers to questions need none."""
+        return statistics(cast(AffineModel | SoftplusModel, self._model), self._rows)
 
     @functools.cached_property
     def _finite(self) -> np.ndarray:

@@ -88,22 +88,29 @@ class ScoreTable:
         return np.searchsorted(self._edges, np.where(known, eta, 0.0)), known
 
 
-def reference(family: Any, clip: float, eta: float) -> Reference:
-    """Return root, slope, variance and bound of ψ at one η."""
+def _reference(family: Any, clip: float, eta: float) -> Reference:
     (part,) = _parts(family, np.array([eta]))
     root, mean, slope, _, variance, low, high = (float(moment[0]) for moment in _moments(family, part, clip))
     return Reference(root, slope, variance, max(high - mean, mean - low))
 
 
-@functools.lru_cache(maxsize=16)
-def _known_table(family: Any, clip: float) -> ScoreTable:
-    return ScoreTable(family, clip)
+_known_table = functools.lru_cache(maxsize=16)(ScoreTable)
+_known_reference = functools.lru_cache(maxsize=256)(_reference)
+
+
+def _is_known(family: Any) -> bool:
+    """Return whether a family is of dpmc: its numbers are made once; one's own may have changed."""
+    return type(family).__module__ == families.__name__
 
 
 def score_table(family: Any, clip: float) -> ScoreTable:
-    """Return the table of a family; one of dpmc's is made once, one's own may have changed."""
-    known = type(family).__module__ == families.__name__
-    return _known_table(family, clip) if known else ScoreTable(family, clip)
+    """Return the table of a family."""
+    return (_known_table if _is_known(family) else ScoreTable)(family, clip)
+
+
+def reference(family: Any, clip: float, eta: float) -> Reference:
+    """Return root, slope, variance and bound of ψ at one η."""
+    return (_known_reference if _is_known(family) else _reference)(family, clip, eta)
 
 
 def fresh(thing: Any) -> Any:
