@@ -1,6 +1,6 @@
 """Differentially private Markov chain Monte Carlo: samplers, accounting, evaluation.
 
-`sample`, `release`, `budget`, `tune` and `algorithms` are the Python interface (docs/how-to/python.md).
+`sample`, `release`, `posterior`, `budget`, `tune`, … are the Python interface (docs/how-to/python.md).
 Modules are imported on first use, since numba and xarray are slow to load.
 """
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpmc.models.regression import PoissonRegression as PoissonRegression
     from dpmc.models.regression import Regression as Regression
     from dpmc.releasing import release as release
+    from dpmc.results.answers import posterior as posterior
     from dpmc.results.joint import joint_epsilon as joint_epsilon
     from dpmc.results.parameters import summary as summary
 
@@ -37,6 +38,7 @@ _PUBLIC = {
     "tune": "dpmc.api",
     "recommend": "dpmc.api",
     "release": "dpmc.releasing",
+    "posterior": "dpmc.results.answers",
     "joint_epsilon": "dpmc.results.joint",
     "summary": "dpmc.results.parameters",
     "DpmcError": "dpmc.common.errors",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -192,9 +192,10 @@ def budget(
     Returns
     -------
     dict
-        Iterations or ε by accountant, for the accountants that are meant for the algorithm's queries. Of
-        `noisy-statistics` at ε: `noise_multiplier`, the noise of its sum over one row's sensitivity, and by
-        `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too small.
+        Iterations or ε by accountant, for the accountants that are meant for the algorithm's queries. Of a
+        method that asks once, at ε: `noise_multiplier`, the noise of all that it asks over one row's
+        sensitivity, and by `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too
+        small.
 
     Raises
     ------
@@ -293,7 +294,7 @@ def tune(
     cls, hint = algorithm_class(algorithm), ""
     if not searched(cls) or canonical_epsilon(epsilon) == "inf":
         if cls.calibrates_run:
-            hint = "; dpmc.recommend(model, n, epsilon=...) finds its clip bound on simulated rows"
+            hint = "; dpmc.recommend(model, n, epsilon=...) says what it gives on simulated rows"
         raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search{hint}")
     chains = checked("chains", count, chains, 1, MOST_CHAINS)
     trials, seeds = checked("trials", count, trials), checked("seeds", count, seeds)
@@ -331,15 +332,17 @@ def recommend(
     delta: float | None = None,
     twins: int = 5,
     rows_per_person: int = 1,
+    methods: str | Sequence[str] | None = None,
+    progress: bool = True,
 ) -> Recommendation:
     """Predict which method is worth ε, on data sets simulated by the model. No private row is read.
 
-    On each of the twins, `noisy-statistics`, `dp-penalty` and `dp-hmc` are run with hyperparameters that one
-    twin suggests. `dpmc.tune` may find better ones for chains. A method is rejected if fewer than 70 % of its
-    90 % intervals contain the truth, or if they are on average less than 0.9 or at least 10 times as wide as
-    without privacy, or at least half as wide as the prior's (if the model has a `prior_sd`). The method with
-    the least error is named of those that are left. Narrower intervals than without privacy show a chain that
-    has not moved enough.
+    The methods that ask once, `noisy-scores` and `noisy-statistics`, are run on each of the twins: that takes
+    seconds. If neither is worth it, `dp-penalty` and `dp-hmc` are, with hyperparameters that one twin
+    suggests: that takes minutes. `dpmc.tune` may find better ones. A method is rejected if fewer than 70 % of
+    its 90 % intervals contain the truth, or if they are on average less than 0.9 or at least 10 times as wide
+    as without privacy, or at least half as wide as the prior's (if the model has a `prior_sd`). Of those that
+    are left the one with the least error is named.
 
     Parameters
     ----------
@@ -351,13 +354,18 @@ def recommend(
         Budget of one run, as in `dpmc.sample`.
     twins
         Number of simulated data sets.
+    methods
+        Those to try, for example ("noisy-scores", "dp-penalty").
+    progress
+        Show which chains are tried on standard error.
 
     Returns
     -------
     Recommendation
-        `method`, "none" if no method is good enough, and `predictions` of each: error and width in units
-        without privacy, `half_widths` of 90 % intervals by parameter, as `dpmc.summary` gives them, and
-        hyperparameters. Printed, it is a text. `dpmc.sample` takes it as `hyperparameters`.
+        `method`, "none" if no method is good enough, and `predictions` of those tried: error and width in
+        units without privacy, `half_widths` of 90 % intervals of draws by parameter, and hyperparameters; or
+        an `obstacle`, with the n or ε that would do. Printed, it is a text. `dpmc.sample` takes it as
+        `hyperparameters`.
 
     Raises
     ------
@@ -365,6 +373,7 @@ def recommend(
         If the model cannot simulate rows, or an argument is wrong.
     """
     from dpmc.data import datasets
+    from dpmc.sampling.cell import Cell
     from dpmc.tuning import recommendation
 
     label, name, definition = named_model(model)
@@ -376,8 +385,19 @@ def recommend(
         datasets.build(label, name, f"fresh-{twin}", rows, STARTS, definition=definition)
         for twin in range(checked("twins", count, twins))
     ]
-    most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
-    return recommendation.recommend(problems, total, delta_for(delta, rows), most)
+    cell = Cell(
+        problem=problems[0],
+        method="",
+        algorithm=None,  # type: ignore[arg-type]  # each method has its own
+        epsilon=total,
+        delta=delta_for(delta, rows),
+        accountant="tight",
+        most_iterations=recommendation.MOST_TWIN_ITERATIONS,
+        rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
+        streams="names",
+    )
+    names = (methods,) if isinstance(methods, str) else methods
+    return recommendation.recommend(problems, cell, names, progress)
 
 
 def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:

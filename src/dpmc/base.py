@@ -277,7 +277,7 @@ class Algorithm(ABC):
 
     draws_version = 1  # raised whenever a change alters the draws, so that finished chains are made anew
     batch_size = 0  # rows used by an iteration; 0: all, or a random number of them
-    uses_gradients = False  # of rows; then `needs` has `gradients`
+    uses_gradients = False  # of rows, in its iterations or its questions
     explanation = ""  # a sentence for the captions of figures that show it
 
     #: Whether `calibrate` is for the (ε, δ) of a whole run, or of one iteration.
@@ -319,8 +319,8 @@ class Algorithm(ABC):
         """Return the largest scale of a test's own noise, in units: `ratio` a clip bound; 0: none."""
         return 0.0
 
-    def check(self, model: Model, n: int) -> None:
-        """Raise DpmcError for a model that the algorithm cannot sample on n rows; by default for none."""
+    def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
+        """Raise DpmcError for a model that the algorithm cannot sample, on n rows tempered by T."""
         return
 
     @abstractmethod

@@ -49,7 +49,7 @@ def test_examples_of_the_readme_print_the_shown_output(capsys: pytest.CaptureFix
     assert f"Without privacy the mean is {mean}, and half of a 90 % interval is {half.mean():.3f}" in README
     table = dpmc.summary(names["tree"])
     wider = 0.5 * (table["upper"] - table["lower"]) / half
-    assert (wider > 1.0).all() and (wider < 1.6).all()
+    assert (wider > 0.95).all() and (wider < 1.15).all()
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """A study with noisy statistics: its chains, budgets and metrics."""
 
 import csv
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -8,10 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpmc.algorithms.answers import ROUNDING
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
 
+MODEL = """
+import numpy as np
+from dpmc.models.gaussian import Gaussian
+
+class Line(Gaussian):
+    def __init__(self):
+        super().__init__(np.eye(1), 100.0, 100.0)
+"""
 STUDY = """
 title: one noisy sum
 delta: 1e-4
@@ -19,11 +29,22 @@ seeds: 1
 chains: 2
 tuning: {mode: none}
 models:
-  line: {model: "line_of_a_study:model", n: 200, data: fresh-1, epsilons: [1, 4]}
+  line: {model: "line_of_a_study:Line", n: 200, data: fresh-1, epsilons: [1, 4]}
 methods:
   noisy-statistics: {iterations: 30}
   twice: {algorithm: noisy-statistics, iterations: 30, options: {noise_multiplier: 9.0}}
 figures: []
+"""
+
+
+MODEL = """
+import numpy as np
+from dpmc.models.gaussian import Gaussian
+
+class Plane(Gaussian):
+    parameters = columns = ("a", "b")
+
+model = Plane(np.eye(2), 4.0, 4.0)
 """
 
 
@@ -32,7 +53,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Return options that name a study beside its model and hyperparameters."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    Path("line_of_a_study.py").write_text("import dpmc\nmodel = dpmc.LinearRegression('y', [], sd=None)\n")
+    Path("line_of_a_study.py").write_text(MODEL)
     Path("study.yaml").write_text(STUDY)
     Path("hyperparameters").mkdir()
     values = {"line": {"clip": 6.0}}
@@ -49,15 +70,15 @@ def test_each_epsilon_has_its_own_noise_and_chains_have_metrics(study: tuple[str
         chain = read_chain(Path(output.format(epsilon=epsilon, seed=0)))
         ledger = json.loads(chain.attrs["ledger"])
         (event,) = ledger["performed"]
-        assert event["noise_multiplier"] == exact_multiplier(epsilon, 1e-4)
+        assert event["noise_multiplier"] == exact_multiplier(epsilon, 1e-4) * ROUNDING
         assert ledger["epsilon_spent"] == pytest.approx(epsilon)
         assert json.loads(chain.attrs["calibrated"])["noise_multiplier"] == event["noise_multiplier"]
     assert main(("data", *study, "--output", "data.nc")) == 0
     files = [output.format(epsilon=epsilon, seed=0) for epsilon in (1, 4)]
     assert main(("evaluate", *study, "--data", "data.nc", "--chains", *files, "--output", "m.csv")) == 0
     with open("m.csv", newline="") as file:
-        rates = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "acceptance_rate"]
-    assert len(rates) == 2 and all(0.1 < rate < 1.0 for rate in rates)
+        metrics = {row["metric"] for row in csv.DictReader(file) if row["value"]}
+    assert "mmd" in metrics and "acceptance_rate" not in metrics, metrics
 
 
 def test_budgets_of_one_query_allow_any_number_of_iterations(
@@ -65,7 +86,7 @@ def test_budgets_of_one_query_allow_any_number_of_iterations(
 ) -> None:
     budget = ("budget", *study, "--method")
     assert main((*budget, "noisy-statistics", "--epsilon", "1", "--json")) == 0
-    noise = exact_multiplier(1.0, 1e-4)
+    noise = exact_multiplier(1.0, 1e-4) * ROUNDING
     assert json.loads(capsys.readouterr().out) == {"noise_multiplier": noise, "tight": "inf"}
     assert main((*budget, "twice", "--epsilon", "1", "--json")) == 0
     assert json.loads(capsys.readouterr().out) == {"noise_multiplier": 9.0, "tight": "inf"}
@@ -82,20 +103,23 @@ def test_budgets_of_one_query_allow_any_number_of_iterations(
 
 
 def test_an_own_model_runs_with_an_algorithm_that_the_study_lacks(
-    study: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    study: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its settings come from the command line; the draws are those of Python."""
     import dpmc
 
-    model = dpmc.LinearRegression("y", [], sd=None)
+    monkeypatch.syspath_prepend(".")
+    model = importlib.import_module("line_of_a_study").model
     rows = model.simulate(np.random.default_rng(1), np.zeros(2), 300)
     np.savetxt("rows.csv", rows, delimiter=",")
     Path("clip.yaml").write_text("clip: 6")
-    cell = ("--model", "line_of_a_study:model", "--method", "noisy-statistics", "--epsilon", "2")
+    cell = ("--model", "line_of_a_study:Line", "--method", "noisy-statistics", "--epsilon", "2")
     run = ("sample", *cell, "--data", "rows.csv", "--seed", "0", "--output", "own.nc")
     assert main((*run, "--hyperparameters", "clip.yaml", "--iterations", "25")) == 0
+    from line_of_a_study import Line  # the command has found it
+
     tree = dpmc.sample(
-        model, rows, "noisy-statistics", epsilon=2, hyperparameters={"clip": 6}, iterations=25, progress=False
+        Line, rows, "noisy-statistics", epsilon=2, hyperparameters={"clip": 6}, iterations=25, progress=False
     )
     np.testing.assert_array_equal(read_chain(Path("own.nc")).draws, tree.posterior.theta.values)
     budget = ("budget", *cell, "--n", "300", "--hyperparameters", "clip.yaml", "--json")

@@ -20,8 +20,7 @@ from dpmc.models.own import own_model
 from dpmc.privacy import accountants
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import from_json
-from dpmc.results import parameters
-from dpmc.results.reading import as_tree
+from dpmc.results import as_tree, parameters
 
 ROOT = Path(__file__).parents[2]
 MODELS = '''
@@ -382,22 +381,3 @@ def test_names_are_printed_where_the_terminal_lacks_their_letters(folder):
             text=True,
         )
         assert done.returncode == status and words in done.stdout + done.stderr, done.stderr
-
-
-def test_clipped_summaries_are_counted_and_warned_of(caplog):
-    """A column as it is, whose model has no centre: then no interval is right."""
-    rows = np.random.default_rng(1).integers(2015, 2025, (500, 1))
-    for model, share in (
-        (dpmc.LinearRegression("year", []), "100.0%"),
-        (dpmc.LinearRegression({"year": (2020.0, 3.0)}, []), "0.0%"),
-    ):
-        caplog.clear()
-        options = {"epsilon": 2, "hyperparameters": {"clip": 8.0}, "iterations": 100, "chains": 2}
-        tree = dpmc.sample(model, rows, "noisy-statistics", **options)
-        err = [record.getMessage() for record in caplog.records]
-        [row] = table_of(err)
-        assert row["summaries clipped*"] == share and "  * private, not to be released" in err
-        total = tree.private_diagnostics.attrs["gradient_clipped_total"].tolist()
-        assert total == [500 * (share == "100.0%")] * 2
-        found = [line for line in err if "all summaries are clipped (private)" in line]
-        assert len(found) == (share == "100.0%")

@@ -15,7 +15,6 @@ import netCDF4
 import numpy as np
 import pytest
 import xarray
-from dpmc.results.reading import as_tree
 
 import dpmc
 from dpmc.algorithms import algorithm_class
@@ -30,8 +29,17 @@ from dpmc.privacy.lattice import price_of
 from dpmc.privacy.ledger import Budget, ReleaseLedger
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.results.reading import as_tree
-from files.release_tree import DIMENSION, HYPERPARAMETERS, ITERATIONS, START, entry, release_tree
+from dpmc.results import as_tree
+from files.release_tree import (
+    CHAINS,
+    DIMENSION,
+    HYPERPARAMETERS,
+    ITERATIONS,
+    START,
+    entry,
+    release_tree,
+    run_ledger,
+)
 
 Doctor = Callable[[xarray.DataTree], object]
 ROWS = np.random.default_rng(0).normal(size=(5, 2)).tolist()
@@ -175,12 +183,14 @@ def of_sum(numbers: int, centre: int, d: int = DIMENSION, **facts: Any) -> Docto
             "forfeited": 0,
             "ledger": json.dumps(made.to_json(), sort_keys=True),
         }
+        answer = {"sum": ("summary", np.zeros(numbers)), "sum_noise_sd": ((), 200.0)}
+        tree["answer"] = xarray.DataTree(xarray.Dataset(answer, attrs=tree["posterior"].attrs))
 
     return doctor
 
 
 def of_hmc(change: Callable[[list[Any]], object] = len, spare: int = 10) -> Doctor:
-    """Make it a release of `dp-hmc`, which has two kinds of releases, and one before the first iteration."""
+    """Make it a release of `dp-hmc`, which has two kinds of queries, and one before the first iteration."""
     values = {"clip_g": 1.0, "clip_l": 1.0, "mass": 1.0, "step_size": 0.1, "steps": 2}
     values |= {"tau_g": 50.0, "tau_l": 50.0, "reuse_gradients": True}
     run = RunQueries.of(read(algorithm_class("dp-hmc"), values, "", 3), 100, CHAINS)
@@ -243,12 +253,17 @@ REGRESSION = {"model_id": "dpmc.models.regression:LinearRegression", "temperatur
 LINEAR = "LinearRegression('y', ['a', 'b'])"
 SMALL = "LinearRegression('y', ['a'], sd=None)"
 LABELS = dpmc.LinearRegression("y", ["a"], sd=None).parameters
-NUMBERS = "LinearRegression('y', [], sd=None)"  # two parameters, and the law of a sum of two numbers
 
 
 def of_numbers(numbers: int, centre: int) -> Doctor:
-    """Make it a release of a sum of so many numbers of this regression."""
-    return both(of_sum(numbers, centre, 2), linear(NUMBERS, "intercept", "log_sd", columns=1))
+    """Make it a release of a sum of so many numbers of a banana, which has two."""
+
+    def named(tree: xarray.DataTree) -> None:
+        for name in ("posterior", "constant_data"):
+            tree[name] = tree[name].to_dataset().assign_coords(parameter=np.arange(2))
+
+    model = fact(model_id="flat-banana-2d", columns=2, temperature=1.0)
+    return both(both(of_sum(numbers, centre, 2), named), both(model, without("description")))
 
 
 #: What was done to a file -> doctor, and words of the problem that is found.
@@ -336,11 +351,11 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     ),
     "regression without a description": (linear(None), "description: of a LinearRegression must be the call"),
     "regression of other columns": (linear(SMALL, columns=3), "has other columns than the entry"),
-    "sum of 3,000 numbers of a regression": (
+    "sum of 3,000 numbers of a banana": (
         of_numbers(3000, 3000),
         "prices: delta: 1.4473617e-16 must be 9.6490779e-20",
     ),
-    "centre of 3,000 numbers of a regression": (
+    "centre of 3,000 numbers of a banana": (
         of_numbers(2, 3000),
         "centre: has 3000 values, must be one or 2",
     ),
@@ -415,7 +430,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
         of_hmc(spare=5),
         "forfeited: 5 are not the spare",
     ),
-    "releases in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
+    "queries in another order": (of_hmc(list.reverse), "is not the text of a ledger"),
     "temperature of another tempering": (
         both(linear(SMALL), fact(temperature=0.5)),
         "temperature: must be 1.0",
@@ -494,6 +509,9 @@ def test_what_dpmc_may_also_write_is_accepted(tree: xarray.DataTree) -> None:
         attribute(description="Own([1, -2.5], {'a': ('b', None)}, c=1e+300)"),
         without("description"),
         of_sum(3000, 3000),
+        of_hmc(),
+        of_hmc(spare=0),
+        forfeited(0),  # of a release without an output
         of_numbers(2, 2),
     ):
         other = copy.deepcopy(tree)

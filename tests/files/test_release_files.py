@@ -214,7 +214,7 @@ CHANGES: list[tuple[Change, str]] = [
     (ledger_with(times(2, "reserved")), "counts: do not fit 7 iterations and 5 "),
     (ledger_with(times(0.5, "reserved", "performed", "forfeited")), "counts: do not fit 7 iterations"),
     (ledger_with(lambda own: own.update(budget=None)), "budget: must be"),
-    (ledger_with(named("row 7 is 3.25")), "releases 'row 7 is 3.25' are not those of dp-penalty"),
+    (ledger_with(named("row 7 is 3.25")), "queries 'row 7 is 3.25' are not those of dp-penalty"),
     (ledger_with(lambda own: own.update(epsilon_spent=0.25)), "epsilon_spent must be 0.185"),
     (ledger_with(lambda own: own.update(mu="3.25")), "is not the text of a ledger"),
     (ledger_with(lambda own: own.update(neighbours="row 7")), "is not the text of a ledger"),

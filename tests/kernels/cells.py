@@ -9,6 +9,7 @@ from dpmc.algorithms import algorithm_class, hyperparameters
 from dpmc.data.problem import Exact, Problem
 from dpmc.models.circle import Circle
 from dpmc.models.mixture import Mixture
+from dpmc.models.regression import LinearRegression
 from dpmc.sampling import loop
 from dpmc.sampling.loop import Cell
 from kernels.problems import BANANA
@@ -47,6 +48,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "dp-fast-mh published": {**FAST, **WIDE},
     "dp-fast-mh-full": {**CORRECTED, "epsilon": 1.0},
     "noisy-statistics": {"clip": 5.0, "noise_multiplier": 0.5},
+    "noisy-scores": {"noise_multiplier": 0.5},
 }
 #: Rows have bounds of their own.
 MIXTURE = ("tuna-mh", "dp-fast-mh as coded", "dp-fast-mh published")
@@ -95,16 +97,26 @@ def problem_of(
 
 def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: float = 0.2) -> Problem:
     """A small problem of this model."""
-    model: Any = {"banana": BANANA, "circle": Circle(0.02), "mixture": Mixture(2.0, 3.0)}[name]
+    model: Any = {
+        "banana": BANANA,
+        "circle": Circle(0.02),
+        "mixture": Mixture(2.0, 3.0),
+        "line": LinearRegression("y", ["x"], prior_sd=2.0),
+    }[name]
     generator = np.random.default_rng(7)
     rows = model.simulate(generator, np.array([0.5, -0.3]), n)
     made = problem_of(model, rows, temperature, generator, starts)
     return replace(made, label=name, model_id=name)
 
 
+def problem_name(method: str) -> str:
+    """The name of the problem of a method's cell."""
+    return "mixture" if method in MIXTURE else "line" if method == "noisy-scores" else "banana"
+
+
 def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell[Problem]:
     """A cell of 40 iterations without a budget; `changes` are fields of Cell or hyperparameters."""
-    on = on or problem("mixture" if method in MIXTURE else "banana")
+    on = on or problem(problem_name(method))
     chosen = {key: changes.pop(key) for key in list(changes) if key in Cell.__dataclass_fields__}
     values = {**HYPERPARAMETERS[method], **changes}
     algorithm = read(method.split()[0], values)

@@ -108,7 +108,7 @@ def test_the_support_says_which_outcomes_are_refused(support: str, wrong: float,
 
 def test_a_release_of_a_negative_binomial_regression_is_known_by_its_description() -> None:
     model = dpmc.NegativeBinomialRegression("y", {"x": (1.0, 2.0)}, dispersion=0.5, norm=2.0)
-    known = release_files.known_model(model.description, given_model(model)[0])
+    known = release_files.known_model(model.description, given_model(model)[0]).model
     assert repr(known) == repr(model) and isinstance(known, dpmc.NegativeBinomialRegression)
     general = dpmc.Regression("y", ["x"], family=Poisson())
     assert release_files.known_model(general.description, given_model(general)[0]) is None

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpmc
+from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.own import given_model
 from dpmc.models.trial import try_out
 
@@ -300,7 +301,7 @@ def test_what_a_model_keeps_of_rows_does_not_reach_other_rows() -> None:
         sampled(Locked())
 
 
-def test_a_sum_whose_density_fails_is_refused_before_anything_is_spent() -> None:
+def test_a_posterior_given_a_sum_that_fails_is_refused_before_anything_is_spent() -> None:
     class Wrong:
         dimension, summary_count = 2, 2
 
@@ -310,8 +311,8 @@ def test_a_sum_whose_density_fails_is_refused_before_anything_is_spent() -> None
         def summaries(self, rows: np.ndarray) -> np.ndarray:
             return rows
 
-        def summary_log_likelihood(self, theta: np.ndarray, noisy: Any) -> np.ndarray:
-            return np.asarray(-((noisy.total - noisy.n * theta) ** 2) / noisy.sd)
+        def posterior_given(self, noisy: Any) -> Any:
+            return GaussianPosterior(noisy.total / noisy.n, np.eye(2) * noisy.sd)
 
-    with pytest.raises(dpmc.DpmcError, match=r"summary_log_likelihood failed \(AttributeError"):
+    with pytest.raises(dpmc.DpmcError, match=r"posterior_given failed \(AttributeError"):
         sampled(Wrong(), algorithm="noisy-statistics", hyperparameters={"clip": 1.0})

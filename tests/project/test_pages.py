@@ -76,11 +76,11 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
         times = f", {evaluations} times" if evaluations > 1 else ""
         # Written with L, which is 5 here.
         assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
-    once, each = RunQueries.of(made, 20_000)
-    if any(isinstance(event, NonPrivateQuery) for event in (*once, *each)):
+    queries = RunQueries.of(made, 20_000)
+    if any(isinstance(event, NonPrivateQuery) for event in (*queries.once, *queries.each)):
         assert named == "none, ε = ∞"
     else:
-        assert named == f"`{RunQueries(once, each).accountant('tight').name}`"
+        assert named == f"`{queries.accountant('tight').name}`"
 
 
 #: Words for the kinds of queries in the tables of accountants.

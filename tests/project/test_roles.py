@@ -21,7 +21,8 @@ OTHERS = {
     "metrics/traces.py": "columns of a table",
     "releases/files.py": "what is printed first of a release",
     "reports/plots/accounting.py": "columns of a table",
-    "results/parameters.py": "what runs that are summarised together have in common",
+    "results/__init__.py": "what runs that are joined have in common",
+    "results/answers.py": "what a posterior says of its answers",
     "sampling/speed.py": "columns of a table",
     "tuning/search.py": "the result of a search",
 }

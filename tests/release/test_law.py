@@ -11,23 +11,33 @@ import dpmc
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import read
 from dpmc.data import datasets
-from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
+from dpmc.models.gaussian import Gaussian
 from dpmc.models.own import given_model
 from dpmc.privacy import secure_noise
 from dpmc.privacy.events import BarkerQuery, GaussianQuery
 from dpmc.privacy.lattice import Price, lattice_of
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
+from dpmc.privacy.questions import SumQuestion
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases.loop import Plan, ReleaseLoop, Unfinished, begin_release
 from dpmc.sampling import loop
 from dpmc.sampling.cell import Cell
-from release.conftest import NUMBERS
 
 CHAINS, ITERATIONS, ROWS = 1500, 3, 60
 #: A p-value below which two laws differ: with up to nine tests of eleven algorithms; one in 10^4 fails.
 DIFFERENT = 1e-6
+
+
+class Normals(Gaussian):
+    """Normal rows as a model of one's own."""
+
+    parameters = columns = ("a", "b")
+
+
+#: Two columns, whose posterior given a noisy sum is known.
+NUMBERS = Normals(np.array([[2.0, -0.9], [-0.9, 1.0]]), 4.0, 4.0)
 
 STEP = [0.25, 0.25]
 OF_HMC = {"step_size": [0.15, 0.15], "mass": [1.0, 1.0], "clip_l": 0.8, "clip_g": 0.8}
@@ -150,17 +160,12 @@ OF_SUMS = {"clip": 1.5, "noise_multiplier": 1.2, "centre": [0.1]}
 
 def noise_p(draws: int = 3000) -> float:
     """Return the smallest p-value that released sums are normal around the sum of the lab."""
-    lattice, y = lattice_of([GaussianQuery("sum", 1.2)], ROWS), rows()[:, :1]
-    words, centre = np.zeros((1, draws, 0), np.uint64), np.full(NUMBERS.summary_count, 0.1)
-    exact = Evaluator(NUMBERS, y).summary_sum(centre, 1.5)[0] + ROWS * centre
-    evaluator, source = LatticeEvaluator(NUMBERS, y, lattice), secure_noise.SecureNoise()
-    found = np.array(
-        [
-            PrivateData(evaluator, 1.0, source, words[:, :1]).noisy_sum(centre, 1.5, 1.2)[0]
-            for _ in range(draws)
-        ]
-    )
-    scores = (found - exact) / (2.0 * 1.5 * 1.2)
+    lattice, words = lattice_of([GaussianQuery("sum", 1.2)], ROWS), np.zeros((1, 1, 0), np.uint64)
+    question = SumQuestion(NUMBERS, np.full(2, 0.1), 1.5, 1.0 / 1.2)
+    evaluator = LatticeEvaluator(NUMBERS, rows(), lattice)
+    private = PrivateData(evaluator, 1.0, secure_noise.SecureNoise(), words)
+    found = np.array([private.answers([question])[0] for _ in range(draws)])
+    scores = found - question.total(rows())
     pairs = [scores[:, i] * scores[:, i - 1] for i in range(scores.shape[1])]
     values = [stats.kstest(score, "norm").pvalue for score in scores.T]
     values += [2.0 * stats.norm.sf(abs(pair.sum()) / np.sqrt(draws)) for pair in pairs]

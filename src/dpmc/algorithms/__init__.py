@@ -31,6 +31,7 @@ _CLASSES = {
     "dp-fast-mh": "dpmc.algorithms.dp_fast_mh:DPFastMH",
     "dp-fast-mh-full": "dpmc.algorithms.dp_fast_mh_full:DPFastMHFull",
     "noisy-scores": "dpmc.algorithms.noisy_scores:NoisyScores",
+    "simulated-scores": "dpmc.algorithms.simulated_scores:SimulatedScores",
     "noisy-statistics": "dpmc.algorithms.noisy_statistics:NoisyStatistics",
 }
 

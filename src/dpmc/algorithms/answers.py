@@ -8,6 +8,7 @@ What was asked and answered is a group of the file.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Answer(Algorithm):
 
     calibrates_run = True
     default_iterations = 1000
+    needs_model: ClassVar[bool] = False  #: whether a posterior needs more of the model than the answer has
     _posteriors: dict[bytes, Posterior] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
@@ -37,6 +39,11 @@ class Answer(Algorithm):
         The m = `per_person` rows of a person move an answer by m times as much as one row.
         """
         return {"noise_multiplier": per_person * exact_multiplier(epsilon, delta) * BEYOND_ROUNDING, **values}
+
+    @classmethod
+    def first_values(cls, model: Model, rows: np.ndarray) -> Values:
+        """Return the hyperparameters without default that simulated rows suggest; DpmcError for a model."""
+        return {}
 
     def needs(self, dimension: int) -> Needs:
         """Return what a draw consumes."""
@@ -53,6 +60,23 @@ class Answer(Algorithm):
     @abstractmethod
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         """Return the posterior given an answer: public computation on it."""
+
+    @classmethod
+    @abstractmethod
+    def given_all(
+        cls,
+        answers: Sequence[Answered],
+        n: int,
+        *,
+        model: Any,
+        temperature: float,
+        prior_sd: np.ndarray | None,
+    ) -> Posterior:
+        """Return the posterior given several answers about the same n rows.
+
+        `prior_sd` (d,): sds of a normal prior around 0 in place of the answers' own; or None. `model`
+        is None unless a posterior `needs_model`; then it has its prior.
+        """
 
     def prepare(
         self, theta: np.ndarray, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]

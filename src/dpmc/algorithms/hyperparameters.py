@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmc.base import Algorithm, Values
 from dpmc.common.errors import DpmcError
-from dpmc.common.values import count, real, shown
+from dpmc.common.values import MOST, count, real, shown
 
 #: Between these a number's square neither overflows nor underflows.
 LEAST, LARGEST = 1e-100, 1e100
@@ -56,23 +56,24 @@ def positive(
     return _declared(KeyRule(meaning, words, check, when, searched), default)
 
 
-def fraction(meaning: str, default: object = MISSING, below_one: bool = False) -> Any:
-    """Declare a number in (0, 1], or in (0, 1) if `below_one`."""
-    words = "in (0, 1)" if below_one else "in (0, 1]"
+def fraction(meaning: str, default: object = MISSING, below_one: bool = False, most: float = 1.0) -> Any:
+    """Declare a number in (0, `most`], or in (0, 1) if `below_one`."""
+    words = "in (0, 1)" if below_one else f"in (0, {most:g}]"
     # The largest double below 1: one comparison, <=, serves both intervals.
-    most = np.nextafter(1.0, 0.0) if below_one else 1.0
+    most = np.nextafter(1.0, 0.0) if below_one else most
     return _declared(KeyRule(meaning, words, lambda value: _number(value, most, words)), default)
 
 
-def integer(meaning: str, default: object = MISSING, searched: bool = False) -> Any:
-    """Declare a whole number ≥ 1."""
+def integer(meaning: str, default: object = MISSING, searched: bool = False, most: int = MOST) -> Any:
+    """Declare a whole number from 1 to `most`."""
 
     def check(value: object) -> int:
         number = real(value)
         # What is not whole goes on unchanged: `count` shows it in its error.
-        return count(int(number) if number.is_integer() else value)
+        return count(int(number) if number.is_integer() else value, most=most)
 
-    return _declared(KeyRule(meaning, "whole, at least 1", check, searched=searched, is_whole=True), default)
+    words = "whole, at least 1" + ("" if most == MOST else f", at most {most}")
+    return _declared(KeyRule(meaning, words, check, searched=searched, is_whole=True), default)
 
 
 def lengths(meaning: str, searched: bool = False) -> Any:

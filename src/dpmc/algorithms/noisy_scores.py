@@ -8,7 +8,7 @@ answers and public numbers alone (docs/reference/algorithms/noisy-scores.md).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -65,12 +65,14 @@ class NoisyScores(Answer):
     """Ask noisy bounded scores of a regression in a few rounds; draw from the posterior given the answers."""
 
     clip: float | None = positive("clip bound of scores, in their sds; by default the best predicted", None)
-    rounds: int = integer("main rounds, which share what warm-up rounds leave of the budget", default=5)
-    information_share: float = fraction("share of a round's budget for the information", default=0.2)
+    rounds: int = integer(
+        "main rounds, which share what the warm-up leaves of the budget", default=5, most=100
+    )
+    information_share: float = fraction("budget's share for the information", default=0.2, most=LARGEST_SHARE)
 
     is_recommended = True
     asks = frozenset({"length", "scores"})
-    arrays = MappingProxyType(Round.dimensions())
+    arrays = MappingProxyType({**Round.dimensions(), "prior_sd": ("parameter",)})
     explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
 
     @property
@@ -93,14 +95,11 @@ class NoisyScores(Answer):
         multiplier = self.noise_multiplier
         return Queries(run=tuple(GaussianQuery(name, multiplier / np.sqrt(w)) for name, w in named if w))
 
-    def check(self, model: Model, n: int) -> None:
+    def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model that is no regression, and for too little information for intervals."""
         model = regression_of(model)
         if model.tempering is not None:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
-        if self.information_share > LARGEST_SHARE:
-            rule = f"{self.information_share:g} must be at most {LARGEST_SHARE}, or the noise would not do"
-            raise DpmcError(f"hyperparameters: information_share: {rule}")
         check_family(_unit_family(model))
         p = len(model.design.coefficients)
         if n * self.mu < LEAST_INFORMATION * p**1.5:
@@ -113,7 +112,8 @@ class NoisyScores(Answer):
 
     def sizes(self, model: Model) -> dict[str, int]:
         p = len(regression_of(model).design.coefficients)
-        return {"round": len(WARM_UP) + self.rounds, "coefficient": p, "other_coefficient": p}
+        sizes = {"round": len(WARM_UP) + self.rounds, "coefficient": p, "other_coefficient": p}
+        return {**sizes, "parameter": model.dimension}
 
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
         tables: dict[float, ScoreTable] = {}
@@ -123,7 +123,7 @@ class NoisyScores(Answer):
         while questions := [question for question in asked if question]:  # all runs ask equally often
             numbers = private.answers(questions)
             asked = [answered_by(step, own) for step, own in zip(steps, numbers, strict=True)]
-        return [Round.stacked(run.rounds) for run in runs]
+        return [run.answered for run in runs]
 
     def asked(self, answered: Answered, model: Model, n: int) -> Answered:
         run = Search(self, regression_of(model), n)
@@ -134,7 +134,7 @@ class NoisyScores(Answer):
                 question = answered_by(step, np.array([one.length]))
             assert isinstance(question, ScoreQuestion)
             question = answered_by(step, question.numbers(one.answer))
-        return Round.stacked(run.rounds)
+        return run.answered
 
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
         found, own = [], regression_of(model)
@@ -159,8 +159,19 @@ class NoisyScores(Answer):
         return found
 
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
-        own = regression_of(model)
-        return posterior_given(Round.unstacked(answered), prior_of(own), log_sd_prior(own), n)
+        return posterior_given([answered], n)
+
+    @classmethod
+    def given_all(
+        cls,
+        answers: Sequence[Answered],
+        n: int,
+        *,
+        model: Any,
+        temperature: float,
+        prior_sd: np.ndarray | None,
+    ) -> Posterior:
+        return posterior_given(answers, n, prior_sd)
 
 
 def answered_by(step: Steps, numbers: np.ndarray) -> Question | None:
@@ -200,14 +211,19 @@ def _unit_family(model: Regression) -> Any:
     return families.Normal(1.0) if log_sd_prior(model) else model.family
 
 
-def posterior_given(rounds: list[Round], prior: Belief, log_sd: LogSd | None, n: int) -> Posterior:
-    """Return the posterior given the rounds of an answer, with any normal prior of the coefficients."""
-    main = mean_of(rounds[len(WARM_UP) :])
-    found, _ = posterior_of(main, prior)
-    if log_sd is None:
+def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | None = None) -> Posterior:
+    """Return the posterior given answers about the same n rows.
+
+    `prior_sd` has the sds of the normal prior around 0; None: those of the first answer. If it has one more
+    than there are coefficients, the last is that of ln sd.
+    """
+    rounds = [Round.unstacked(answered)[len(WARM_UP) :] for answered in answers]
+    main, sds = [mean_of(one) for one in rounds], answers[0]["prior_sd"] if prior_sd is None else prior_sd
+    p = len(main[0].at)
+    found, _ = posterior_of(main, Belief(np.zeros(p), np.diag(sds[:p] ** 2)))
+    if len(sds) == p:
         return GaussianPosterior(*found)
-    own = log_sd_of(main, n, log_sd)
-    p = len(found.mean)
+    own = log_sd_of(main, n, LogSd(0.0, float(sds[p]) ** 2))
     covariance = np.zeros((p + 1, p + 1))
     covariance[:p, :p], covariance[p, p] = found.covariance, own.variance
     return GaussianPosterior(np.append(found.mean, own.mean), covariance)
@@ -222,6 +238,11 @@ class Search:
     n: int
     tables: dict[float, ScoreTable] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def answered(self) -> Answered:
+        """Return what was asked and answered, and the prior: all that a posterior needs."""
+        return {**Round.stacked(self.rounds), "prior_sd": np.asarray(self.model.prior_sd, float)}
 
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
@@ -268,12 +289,12 @@ class Search:
             numbers = yield asked
             self.rounds.append(Round.of(asked, numbers, n, Weights.at(b, p), at, sd)._replace(length=seen))
             answer = self.rounds[-1] if k < warm else mean_of(self.rounds[warm:])
-            found, d = posterior_of(answer, searched)
+            found, d = posterior_of([answer], searched)
             theta = answer.at + (found.mean - answer.at) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
             if k < warm:
                 whitening = whitened(answer)
                 if log_sd is not None:
-                    new = float(np.exp(log_sd_of(answer, n, log_sd).mean))
+                    new = float(np.exp(log_sd_of([answer], n, log_sd).mean))
                     whitening, sd = whitening * new / sd, new
 
     def searched(self, prior: Belief) -> Belief:

@@ -1,17 +1,21 @@
 """One noisy sum of statistics; draws from the posterior given it cost no privacy."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from dpmc.algorithms.answers import Answer, Answered
 from dpmc.algorithms.hyperparameters import choice, numbers, positive
-from dpmc.base import Model, NoisySum, Posterior, PrivateData, Queries, SummaryModel
+from dpmc.base import Model, NoisySum, Posterior, PrivateData, Queries, SummaryModel, Values
 from dpmc.common.errors import DpmcError
+from dpmc.evaluators.calls import summaries
 from dpmc.privacy.events import GaussianQuery
 from dpmc.privacy.questions import SumQuestion
+
+ROWS_KEPT = 0.995  #: share of simulated rows that a suggested clip bound does not clip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,7 @@ class NoisyStatistics(Answer):
     is_recommended = True
     draws_version = 3
     asks = frozenset({"sum"})
+    needs_model = True
     arrays = MappingProxyType({"sum": ("summary",), "sum_noise_sd": ()})
 
     @property
@@ -40,18 +45,18 @@ class NoisyStatistics(Answer):
     def queries(self, n: int) -> Queries:
         return Queries(run=(GaussianQuery("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
 
-    def check(self, model: Model, n: int) -> None:
+    @classmethod
+    def first_values(cls, model: Model, rows: np.ndarray) -> Values:
+        """Return the clip bound that few simulated rows exceed."""
+        norms = np.sqrt((summaries(summary_model(model), rows) ** 2).sum(axis=1))
+        return {"clip": float(f"{np.quantile(norms, ROWS_KEPT):.3g}")}
+
+    def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model without summaries, and for a centre of another size."""
-        if not hasattr(model, "posterior_given"):
-            raise DpmcError(
-                "noisy-statistics: the posterior given a noisy sum is not known for this model; it is for "
-                "Gaussians, bananas and the circle, and for models with summaries, summary_count and "
-                "posterior_given; for a regression there is noisy-scores"
-            )
         self._centre(model)
 
     def _centre(self, model: Model) -> np.ndarray:
-        k = cast(SummaryModel, model).summary_count
+        k = summary_model(model).summary_count
         if len(self.centre) not in (1, k):
             rule = f"has {len(self.centre)} values, must be one or {k}, the summaries of a row"
             raise DpmcError(f"hyperparameters: centre: {rule}")
@@ -72,3 +77,30 @@ class NoisyStatistics(Answer):
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         sd = 0.0 if self.noise == "ignored" else float(answered["sum_noise_sd"])
         return cast(SummaryModel, model).posterior_given(NoisySum(answered["sum"], n, sd, temperature))
+
+    @classmethod
+    def given_all(
+        cls,
+        answers: Sequence[Answered],
+        n: int,
+        *,
+        model: Any,
+        temperature: float,
+        prior_sd: np.ndarray | None,
+    ) -> Posterior:
+        """Return the posterior given the mean of noisy sums, weighted by the precision of their noise."""
+        weights = np.array([float(one["sum_noise_sd"]) ** -2.0 for one in answers])
+        total = np.average([one["sum"] for one in answers], axis=0, weights=weights)
+        noisy = NoisySum(total, n, float(weights.sum()) ** -0.5, temperature)
+        return cast(SummaryModel, model).posterior_given(noisy)
+
+
+def summary_model(model: Model) -> SummaryModel:
+    """Return a model that has the posterior given a noisy sum; raise DpmcError for another one."""
+    if not hasattr(model, "posterior_given"):
+        raise DpmcError(
+            "noisy-statistics: the posterior given a noisy sum is not known for this model; it is for "
+            "Gaussians, bananas and the circle, and for models with summaries, summary_count and "
+            "posterior_given; for a regression there is noisy-scores"
+        )
+    return cast(SummaryModel, model)

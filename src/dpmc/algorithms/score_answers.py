@@ -103,13 +103,11 @@ def mean_of(rounds: Sequence[Round]) -> Round:
 
     It is exact as far as E s is linear between the rounds' θ.
     """
-    less = np.sqrt(len(rounds))
-    means = {
-        name: np.mean([getattr(one, name) for one in rounds], axis=0)
-        for name in ("at", "scores", "information", "squares", "spread")
-    }
-    first = rounds[0]
-    return first._replace(**means, noise_sd=first.noise_sd / less, information_sd=first.information_sd / less)
+    arrays = Round.stacked(rounds)
+    means = {name: arrays[name].mean(axis=0) for name in ("at", "scores", "information", "squares", "spread")}
+    # The first of the main rounds has the least budget.
+    sds = {name: np.sqrt((arrays[name] ** 2).mean() / len(rounds)) for name in ("noise_sd", "information_sd")}
+    return rounds[0]._replace(**means, **sds)
 
 
 def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
@@ -152,30 +150,47 @@ def dispersion_of(answer: Round, information: np.ndarray) -> float:
     return float(np.clip(answer.squares / np.trace(information), *limits))
 
 
-def posterior_of(answer: Round, prior: Belief) -> tuple[Belief, np.ndarray]:
-    """Return the normal approximation of the posterior, and d, the step to its mean in units of T.
+def posterior_of(answers: Sequence[Round], prior: Belief) -> tuple[Belief, np.ndarray]:
+    """Return the normal approximation of the posterior given answers about the same rows.
 
-    The noise of M acts on a step that is not known: its second moment and the posterior are found together.
+    Also returns d, the step to its mean from the first answer's θ, in units of its T. Answer i estimates θ
+    with two errors. That of its noise is its own, with precision J_i = A_iᵀN_i⁻¹A_i, A_i = M_iT_i⁻¹, N_i =
+    S(d_i) − φM. That of sampling is common to all, with precision G, the mean of T_i⁻¹M_iT_i⁻¹/φ_i weighted
+    by tr J_i. So the likelihood's precision is (J⁻¹ + G⁻¹)⁻¹, J = Σ J_i: of one answer M S⁻¹ M in units of T.
+    The noise of M_i acts on steps that are not known: their second moments and the posterior are found
+    together.
     """
-    p, back = len(answer.at), np.linalg.inv(answer.whitening)
-    (information, shape, size), one = information_of(answer), np.eye(p)
-    phi = dispersion_of(answer, information)
-    precision = answer.whitening @ np.linalg.inv(prior.covariance) @ answer.whitening
-    pull = precision @ back @ (prior.mean - answer.at)
-    covariance, d = back @ prior.covariance @ back, np.zeros(p)
+    first = answers[0]
+    unit, one = first.whitening, np.eye(len(first.at))  # all that follows is in units of the first T
+    back = np.linalg.inv(unit)
+    known = [information_of(answer) for answer in answers]
+    changes = [np.linalg.solve(answer.whitening, unit) for answer in answers]
+    offsets = [np.linalg.solve(answer.whitening, first.at - answer.at) for answer in answers]
+    sampling = [
+        change.T @ found.matrix @ change / dispersion_of(answer, found.matrix)
+        for answer, found, change in zip(answers, known, changes, strict=True)
+    ]
+    precision = unit @ np.linalg.inv(prior.covariance) @ unit
+    pull = precision @ back @ (prior.mean - first.at)
+    covariance, d = back @ prior.covariance @ back, np.zeros(len(one))
     for _ in range(TURNS):
-        last = d
-        square = np.outer(d, d) + covariance
-        noise = 0.5 * shape * (np.trace(square) * one + square) + size * square
-        spread = phi * information + answer.noise_sd**2 * one + noise
-        gain = np.linalg.solve(spread, information).T
-        covariance = np.linalg.inv(gain @ information + precision)
-        d = covariance @ (gain @ answer.scores + pull)
+        last, own, seen = d, [], np.zeros(len(one))
+        for answer, found, change, offset in zip(answers, known, changes, offsets, strict=True):
+            step = offset + change @ d
+            square = np.outer(step, step) + change @ covariance @ change.T
+            noise = answer.noise_sd**2 * one + found.size * square
+            noise += 0.5 * found.shape * (np.trace(square) * one + square)
+            gain = np.linalg.solve(noise, found.matrix @ change).T
+            own.append(gain @ found.matrix @ change)
+            seen += gain @ (answer.scores - found.matrix @ offset)
+        common = np.average(sampling, axis=0, weights=[np.trace(part) for part in own])
+        kept = np.linalg.solve(sum(own) + common, common).T  # G (J + G)⁻¹
+        covariance = np.linalg.inv(kept @ sum(own) + precision)
+        covariance = 0.5 * (covariance + covariance.T)
+        d = covariance @ (kept @ seen + pull)
         if np.abs(d - last).max() < CONVERGED:
             break
-    covariance = 0.5 * (covariance + covariance.T)
-    mean = answer.at + answer.whitening @ d
-    return Belief(mean, answer.whitening @ covariance @ answer.whitening), d
+    return Belief(first.at + unit @ d, unit @ covariance @ unit), d
 
 
 def whitened(answer: Round) -> np.ndarray:
@@ -208,17 +223,28 @@ def _spreads(clip: float) -> tuple[np.ndarray, np.ndarray, float]:
     return value, np.gradient(value, LOG_SDS), variance
 
 
-def log_sd_of(answer: Round, n: int, prior: LogSd) -> LogSd:
-    """Return ln sd from noisy χ by the delta method; residuals are taken as normal."""
+def log_sd_of(answers: Sequence[Round], n: int, prior: LogSd) -> LogSd:
+    """Return ln sd from noisy χ of answers about the same n rows, by the delta method.
+
+    Residuals are taken as normal. As in `posterior_of` noise is each answer's own, sampling common.
+    """
+    found = np.array([_log_sd(answer, n) for answer in answers])
+    weights = 1.0 / found[:, 1]
+    own = 1.0 / weights.sum() + float(np.average(found[:, 2], weights=weights))
+    weight = 1.0 / own + 1.0 / prior.variance
+    mean = float(np.average(found[:, 0], weights=weights))
+    return LogSd((mean / own + prior.mean / prior.variance) / weight, 1.0 / weight)
+
+
+def _log_sd(answer: Round, n: int) -> tuple[float, float, float]:
+    """Return ln sd from noisy χ, and its variances by noise and by sampling."""
     values, slopes, variance = _spreads(answer.clip)
     target = float(np.clip(answer.spread / n, values[0], 0.995 * values[-1]))
     ratio = float(np.interp(target, values, LOG_SDS))
     slope = max(float(np.interp(ratio, LOG_SDS, slopes)), 1e-6)
-    found = np.log(answer.residual_sd) + float(np.clip(ratio, -1.5, 1.5))
     noise = np.sqrt(2.0) * answer.clip**2 * answer.noise_sd / answer.bound
-    own = ((noise / n) ** 2 + variance / n) / slope**2
-    weight = 1.0 / own + 1.0 / prior.variance
-    return LogSd((found / own + prior.mean / prior.variance) / weight, 1.0 / weight)
+    mean = float(np.log(answer.residual_sd)) + float(np.clip(ratio, -1.5, 1.5))
+    return mean, float(noise / n / slope) ** 2, variance / n / slope**2
 
 
 @functools.lru_cache(maxsize=256)

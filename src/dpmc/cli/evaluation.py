@@ -10,13 +10,14 @@ from xarray import DataTree
 from dpmc.cli import outputs
 from dpmc.cli.given import write_table
 from dpmc.common.errors import DpmcError
+from dpmc.common.files import write_netcdf
 from dpmc.data import chain_files
 from dpmc.data.chain_files import Chains
 from dpmc.data.problem import Problem
 from dpmc.metrics import cell, table
 from dpmc.metrics.summary import cell_name, summary_lines
 from dpmc.metrics.traces import TRACE_COLUMNS, traces
-from dpmc.results import as_tree, parameters
+from dpmc.results import POSTERIOR, answers, as_tree, parameters
 from dpmc.studies import Study, load_study, problem_of
 
 
@@ -25,12 +26,30 @@ def summary(options: argparse.Namespace) -> None:
     by_cell: dict[tuple[str, str], list[tuple[Path, DataTree]]] = {}
     for file in map(Path, options.files):
         tree = as_tree(file)
-        of = str(tree.attrs.get("mode")), cell_name(tree.attrs)
+        mode = str(tree.attrs.get("mode"))
+        of = mode, str(file) if mode == POSTERIOR else cell_name(tree.attrs)
         by_cell.setdefault(of, []).append((file, tree))
-    for runs in by_cell.values():
+    for (mode, _), runs in by_cell.items():
         files, trees = zip(*runs, strict=True)
-        print(*summary_lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
+        if mode != POSTERIOR:  # which spent nothing of its own
+            print(*summary_lines([([chain_files.chains_of(tree) for tree in trees], files)]), sep="\n")
         print(*parameters.parameter_lines(parameters.summary(*trees, level=options.level)), sep="\n")
+
+
+def posterior(options: argparse.Namespace) -> None:
+    """Draw from the posterior given the answers in files; print its summary, and write it."""
+    outputs.check_outputs(options, [("files", Path(file)) for file in options.files])
+    given = options.prior_sd
+    tree = answers.posterior(
+        options.files,
+        prior_sd=given[0] if given and len(given) == 1 else given,
+        draws=options.draws,
+        chains=options.chains,
+        seed=options.seed,
+    )
+    if options.output:
+        write_netcdf(options.output, tree, {})
+    print(*parameters.parameter_lines(parameters.summary(tree)), sep="\n")
 
 
 def evaluate(options: argparse.Namespace) -> None:

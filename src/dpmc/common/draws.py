@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -105,14 +105,6 @@ def diagnostics(draws: np.ndarray) -> Diagnostics:
     # arviz-stats counts equal draws as independent ones.
     known = np.where(unmoved(draws).all(axis=0), np.nan, 1.0)
     return Diagnostics(np.asarray(rhat, dtype=float), known * ess, known * mcse)
-
-
-def is_of_tempered_sum(attributes: Mapping[Any, Any]) -> bool:
-    """Return whether a run's draws are of a tempered posterior given a noisy sum, by its attributes.
-
-    The noise of the sum is as large at any temperature, so that √T does not take tempering out.
-    """
-    return float(attributes.get("temperature", 1.0)) < 1.0 and '"name": "sum"' in str(attributes["ledger"])
 
 
 def for_all_rows(draws: np.ndarray, temperature: float, mcse: np.ndarray) -> np.ndarray:

@@ -148,11 +148,8 @@ def chains_of(tree: "xarray.DataTree") -> Chains:
     names = [name for name in COUNTERS if random_rows or name not in RANDOM_ROWS]
     if attrs.get("mode") == "release":
         names = [name for name in names if name not in CLIPPED and f"{name}_total" in stats.attrs]
-        events = json.loads(attrs["ledger"])["performed"]
-        tested = [
-            event for event in events if "gradient" not in event["name"] and "/answer" not in tree.groups
-        ]
-        attrs["has_public_test"] = int(bool(tested))
+        asked = [event["name"] for event in json.loads(attrs["ledger"])["performed"]]
+        attrs["is_tested"] = "/answer" not in tree.groups and any("gradient" not in name for name in asked)
     of = {name: groups["private_diagnostics"] if name in CLIPPED else stats for name in names}
     labels = groups["posterior"].variables["parameter"].values.tolist()
     return Chains(

@@ -102,7 +102,11 @@ class Setting:
     )
     parameters = derived(Role.ASKED, lambda setting: tuple(getattr(setting.model, "parameters", ())))
     # The call that makes a regression, which has its centres, scales, levels and prior.
-    description = derived(Role.RELEASE, lambda setting: _description(setting.model), check=checks.description)
+    description = derived(
+        Role.FILE | Role.RELEASE,
+        lambda setting: _description(setting.model),
+        check=checks.description,
+    )
     # A digest of the model's values on public rows.
     model_values = derived(
         Role.ENTRY, lambda setting: public_values(setting.model, setting.columns), check=checks.digits(64)

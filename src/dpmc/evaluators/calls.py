@@ -4,13 +4,14 @@ Every sensitivity bound needs one value for each row. So shapes are checked at e
 """
 
 import ctypes
+import functools
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from typing import TextIO
+from typing import TextIO, cast
 
 import numpy as np
 
@@ -139,3 +140,15 @@ def gradient_by_form(model: AffineModel, theta: np.ndarray, rows: np.ndarray) ->
     """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
     linear, constant = model.gradient_form(theta[None])
     return statistics(model, rows) @ linear[0].T + constant[0]
+
+
+def offers(model: Model, method: str) -> bool:
+    """Return whether a model has this method; one of one's own has all names, and says which are its."""
+    return bool(getattr(model, "offers", functools.partial(hasattr, model))(method))
+
+
+def gradient(model: Model, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradient of each row's log-likelihood (n, d), by the affine form if the model has one."""
+    if offers(model, "gradient_form"):
+        return gradient_by_form(cast(AffineModel, model), theta, rows)
+    return log_likelihood_gradient(cast(GradientModel, model), theta, rows)

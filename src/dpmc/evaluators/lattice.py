@@ -342,8 +342,7 @@ def block_size(model: Model, columns: int) -> int:
     generator = np.random.default_rng(0)
     theta = 0.5 * generator.standard_normal((2, int(model.dimension)))
     methods: list[tuple[RowFunction, bool]] = []  # and whether it may fail
-    # A model of one's own has all names, and says which methods its class has.
-    offers = getattr(model, "offers", functools.partial(hasattr, model))
+    offers = functools.partial(calls.offers, model)
     for name in ("log_likelihood", "log_likelihood_gradient"):
         if offers(name):
             called = functools.partial(functools.partial, getattr(model, name))

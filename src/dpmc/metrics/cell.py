@@ -195,17 +195,16 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
 def fractions(chain: Chains, iterations: int) -> dict[str, float]:
     """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
 
-    Without log ratios there is no acceptance rate, unless a test is public. A clip fraction is #{rows
-    clipped} / (rows x evaluations), rejected proposals included (Section 6.3); without evaluations or counts
-    there is none. That of summaries is of a run's one sum. If the number of rows is random, rows are those
-    used; their number is reported too, with the fractions of tests with noise and of tests on all rows. If
-    epsilon is per iteration, the number of rows is reported for every method.
+    Without log ratios there is no acceptance rate. A clip fraction is #{rows clipped} / (rows x evaluations),
+    rejected proposals included (Section 6.3); without evaluations or counts there is none. If the number of
+    rows is random, rows are those used; their number is reported too, with the fractions of tests with noise
+    and of tests on all rows. If epsilon is per iteration, the number of rows is reported for every method.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}
     proposals = int(chain.draws.shape[0]) * iterations
     values: dict[str, float] = {}
-    tested = int(attrs.get("ratio_evaluations_per_iteration", 0)) or int(attrs.get("has_public_test", 0))
+    tested = int(attrs.get("ratio_evaluations_per_iteration", 0)) or attrs.get("is_tested", False)
     if tested and "accepted" in total:
         values["acceptance_rate"] = total["accepted"] / proposals
     for name in ("ratio", "gradient"):

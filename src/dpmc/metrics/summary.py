@@ -34,17 +34,10 @@ ALL_CLIPPED = 0.99
 #: Share of the proposals that are not finite.
 DIVERGING_MOST = 0.5
 
-NAN = "the log-likelihood may be NaN or infinite"  #: a cause of clipping
-#: Kind of clipping -> the metric with its fraction, the hyperparameters that bound it in some algorithms, and
-#: a likely cause if all are clipped.
+#: Kind of clipping -> the metric with its fraction, and the hyperparameters that bound it in some algorithms.
 CLIP_METRICS = {
-    "log ratios": (RATIO_CLIPPED, ("clip", "clip_l"), NAN),
-    "gradients": ("gradient_clip_fraction", ("clip", "clip_g"), NAN),
-    "summaries": (
-        "sum_clip_fraction",
-        ("clip",),
-        "columns may need a centre and scale, or clip is small",
-    ),
+    "log ratios": (RATIO_CLIPPED, ("clip", "clip_l")),
+    "gradients": ("gradient_clip_fraction", ("clip", "clip_g")),
 }
 
 
@@ -169,10 +162,11 @@ def _warnings(result: _Result) -> Iterator[str]:
     accepted, ess, rhat = map(values.get, ("acceptance_rate", "ess_bulk_min", "rhat_max"))
     if values["diverged"] > DIVERGING_MOST:
         yield f"most proposals are not finite: make {step} smaller"
-    for what, (key, bounds, cause) in CLIP_METRICS.items():
+    for what, (key, bounds) in CLIP_METRICS.items():
         share, clip = values.get(key, 0.0), own(*bounds)
         if share > ALL_CLIPPED:
-            yield (f"all {what} are clipped (private): {cause}; see what the model gives on simulated rows")
+            cause = "the log-likelihood may be NaN or infinite"
+            yield f"all {what} are clipped (private): {cause}; see what the model gives on simulated rows"
         elif share > CLIP_LIMIT:
             remedy = f"raise {clip}" if clip else f"make {step} smaller"
             yield (

@@ -42,7 +42,6 @@ METRICS = {
     "acceptance_rate": Metric(),
     RATIO_CLIPPED: Metric("fraction clipped", "clipped log ratios"),
     "gradient_clip_fraction": Metric("fraction clipped", "clipped gradients"),
-    "sum_clip_fraction": Metric("fraction clipped", "clipped summaries"),
     "noise_fraction": Metric("iterations with noise"),
     "full_batch_fraction": Metric(),
     "rows_per_iteration": Metric(),

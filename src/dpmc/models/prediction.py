@@ -8,7 +8,6 @@ import numpy as np
 from dpmc.common.draws import (
     diagnostics,
     for_all_rows,
-    is_of_tempered_sum,
     loaded,
     second_half_draws,
     warning_of_unmoved,
@@ -57,11 +56,6 @@ def predict(
     theta = second_half_draws(tree)
     if tuple(theta["parameter"].values.tolist()) != tuple(model.parameters):
         raise DpmcError(f"predict: the chains have parameters {theta['parameter'].values.tolist()}")
-    if is_of_tempered_sum(tree.attrs):
-        raise DpmcError(
-            "predict: the noise of a sum is not tempered, so the draws have not the spread of all rows: "
-            "run noisy-statistics on the model without tempering"
-        )
     draws, temperature = theta.values, float(tree.attrs.get("temperature", 1.0))
     if temperature < 1.0:
         draws = for_all_rows(draws, temperature, checked("predict", diagnostics, draws).mcse)

@@ -18,7 +18,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.models import families
 
 ENDS = -12.0, 12.0  #: of η in a table; rows beyond it have weight 0, which biases nothing
-STEP = 0.0125  #: largest distance of nodes in η
+STEP = 0.03  #: largest distance of nodes in η
 STEP_IN_SDS = 0.02  #: and in units of 1/a, in which the score changes
 LARGEST_MEAN = 3e3  #: of counts
 MOST_COUNTS = 2**16  #: of the support of counts
@@ -54,6 +54,7 @@ class ScoreTable:
     def __init__(self, family: Any, clip: float) -> None:
         self.family, self.clip = family, clip
         self.is_location = bool(getattr(family, "is_location", False))
+        check_family(family)
         nodes = np.zeros(1) if self.is_location else _nodes(family)
         self._nodes = nodes
         self._edges = 0.5 * (nodes[1:] + nodes[:-1])
@@ -65,16 +66,15 @@ class ScoreTable:
     def at(self, eta: np.ndarray, y: np.ndarray) -> Scores:
         """Return the bounded scores of outcomes y at η, both (n,)."""
         i, known = self._nearest(eta)
+        known = known & in_support(self.family, y)  # before a family of one's own may change y
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
-        # A copy of a family of one's own: what it keeps of some rows must not reach others.
-        family = self.family if _is_known(self.family) else copy.deepcopy(self.family)
-        h = np.clip(family.score(node, y) / root, -self.clip, self.clip)
+        h = np.clip(fresh(self.family).score(node, y) / root, -self.clip, self.clip)
         distance = eta - node
         mean = self._mean[i] + (slope + 0.5 * self._bend[i] * distance) * distance
         bound = np.maximum(self._high[i] - mean, mean - self._low[i])
         slope = np.maximum(slope + self._bend[i] * distance, 0.0)
-        return Scores(h - mean, root, slope, bound, h, known & in_support(self.family, y))
+        return Scores(h - mean, root, slope, bound, h, known)
 
     def root(self, eta: np.ndarray) -> np.ndarray:
         """Return a at η (n,); 0 outside the table."""
@@ -113,6 +113,11 @@ def reference(family: Any, clip: float, eta: float) -> Reference:
     return (_known_reference if _is_known(family) else _reference)(family, clip, eta)
 
 
+def fresh(thing: Any) -> Any:
+    """Return an object of dpmc's, or a copy of another: what it keeps of some rows must not reach others."""
+    return thing if type(thing).__module__.startswith("dpmc.") else copy.deepcopy(thing)
+
+
 def in_support(family: Any, y: np.ndarray) -> np.ndarray:
     """Return which outcomes (n,) a family can have."""
     has, _ = families.SUPPORTS[family.support]
@@ -127,16 +132,16 @@ def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
     mean = float(family.mean(np.array([eta]))[0])
     if family.support == "positive":
-        t = np.linspace(-60.0, 8.0, 40_001)
+        t = np.linspace(-60.0, 8.0, 20_001)
         return mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
-    t = np.linspace(-25.0, 25.0, 40_001)
+    t = np.linspace(-25.0, 25.0, 20_001)
     return mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
 
 
 def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
-    base = families.log_base(family, y)
     with np.errstate(all="ignore"):
+        base = families.log_base(family, y)
         density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
     return np.where(np.isfinite(density), density, 0.0)
 
@@ -204,7 +209,6 @@ def _nodes(family: Any) -> np.ndarray:
         close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
     middle = len(coarse) // 2
-    check_family(family)
     if not usable[middle]:
         raise DpmcError(f"{_name(family)}: no information on eta = 0")
     low = middle - int(np.argmin(np.append(usable[middle::-1], False))) + 1
@@ -218,6 +222,7 @@ def check_family(family: Any) -> None:
     """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
     eta = np.zeros(1)
     y, weight = _outcomes(family, 0.0)
+    given = y.copy()
     p = _probabilities(family, eta, y, weight)[0]
     who = _name(family)
     if not abs(p.sum() - 1.0) < NEARLY:
@@ -227,14 +232,23 @@ def check_family(family: Any) -> None:
         )
     kept = p > 1e-9
     with np.errstate(all="ignore"):
-        up, down = (np.asarray(family.log_density(eta + step, y[kept])) for step in (1e-4, -1e-4))
-        slope, score = (up - down) / 2e-4, np.asarray(family.score(eta, y[kept]))
+        up, down = (np.asarray(family.log_density(eta + step, given[kept])) for step in (1e-4, -1e-4))
+        slope, score = (up - down) / 2e-4, np.asarray(family.score(eta, some := given[kept]))
+    if eta.any() or not (np.array_equal(y, given) and np.array_equal(some, given[kept])):
+        raise DpmcError(f"{who}: log_density, score: must not change the arrays eta and y that they get")
     if not np.allclose(slope, score, rtol=1e-3, atol=1e-4):
         worst = int(np.argmax(np.abs(slope - score)))
         raise DpmcError(
-            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {y[kept][worst]:g} must be the derivative of "
+            f"{who}: score: {score[worst]:.6g} at eta = 0, y = {some[worst]:g} must be the derivative of "
             f"log_density in eta, {slope[worst]:.6g}"
         )
+    if not score.any():
+        raise DpmcError(f"{who}: no information on eta = 0")
+    if getattr(family, "is_location", False):
+        with np.errstate(all="ignore"):
+            moved = np.asarray(family.score(eta + 1.0, y[kept] + 1.0))
+        if not np.allclose(moved, score, rtol=1e-6, atol=1e-9):
+            raise DpmcError(f"{who}: is_location: score must depend on y - eta alone")
 
 
 def _name(family: Any) -> str:

@@ -42,6 +42,7 @@ Noisy = GaussianQuery | SubsampledGaussianQuery | BarkerQuery
 
 VECTORS = ("gradient", "batch gradient")  #: names of queries of one number for each parameter
 SUM, SCORES, LENGTH = "sum", "scores", "length"  #: names of the queries of answers
+SIMULATED = "simulated scores"  #: the same, of a number for each parameter
 
 #: Why a kind of query has no discrete noise.
 REFUSED: dict[type[Query], str] = {
@@ -76,7 +77,8 @@ def numbers_in(event: Query, dimension: int, summaries: int) -> int:
     Scores have d, d(d + 1)/2 of their information and two more, at most.
     """
     scores = dimension + dimension * (dimension + 1) // 2 + 2
-    return {SUM: summaries, SCORES: scores, **dict.fromkeys(VECTORS, dimension)}.get(event.name, 1)
+    each = dict.fromkeys((*VECTORS, SIMULATED), dimension)
+    return {SUM: summaries, SCORES: scores, **each}.get(event.name, 1)
 
 
 def lattice_of(events: Iterable[Query], n: int) -> Lattice:
@@ -87,11 +89,8 @@ def lattice_of(events: Iterable[Query], n: int) -> Lattice:
     """
     m = {True: 1, False: 1}
     for event in noisy(events):
-        if event.name in (
-            SUM,
-            SCORES,
-            LENGTH,
-        ):  # each has a lattice of its own (`LatticeEvaluator.answer_sums`)
+        # Answers have lattices of their own (`LatticeEvaluator.answer_sums`).
+        if event.name in (SUM, SCORES, LENGTH, SIMULATED):
             continue
         is_vector, multiplier = event.name in VECTORS, multiplier_of(event)
         m[is_vector] = max(m[is_vector], units(multiplier, n))

@@ -1,8 +1,8 @@
 """The ledger: budget is reserved before anything is computed, so that it cannot be exceeded.
 
-If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for releases that were
-fixed before the first answer. The ledger cannot know when that was: a release may be computed as soon as it
-is reserved, and a crash may lose its record. So the first reservation fixes what may be released: what was
+If the accountant is not a filter (`Accountant.is_filter`), the total is valid only for queries that were
+fixed before the first answer. The ledger cannot know when that was: a query may be computed as soon as it
+is reserved, and a crash may lose its record. So the first reservation fixes what may be asked: what was
 foreseen, or if nothing was foreseen, that reservation alone.
 """
 

@@ -22,26 +22,62 @@ well. Let x ≥ y be the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1, |p₁ 
 y)² + ½(p₁ − p₂)² grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import SummaryModel
+from dpmc.base import GradientModel, SummaryModel
 from dpmc.evaluators import calls
 from dpmc.evaluators.lattice import MARGIN
 from dpmc.models.regression import Regression
-from dpmc.models.score_tables import ScoreTable
+from dpmc.models.score_tables import ScoreTable, fresh
 
 INSIDE = 1.0 - MARGIN  #: of bounds, so that rounding errors do not exceed them
 #: Largest share f of the budget that goes to M: H²/σ_h² ≤ 1.7 B²/σ_s² is 4 f/(1 − f) ≤ 1.7.
 LARGEST_SHARE = 0.298
+SHORTEST = 1e-150  #: length of Tz from which its square is no subnormal number; a shorter one counts as 0
 FARTHEST = 3.0  #: bound of the logarithm of a row's length
 
 
+class ClippedQuestion:
+    """Σ clip(v(x_j)), vectors v of a subclass clipped to Euclidean norm `clip`."""
+
+    clip: float
+    sensitivity: float
+
+    @abstractmethod
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's vector (n, N), before it is clipped."""
+
+    @property
+    def noise_sd(self) -> float:
+        """Return the sd of the noise of each component of the sum."""
+        return 2.0 * self.clip / self.sensitivity
+
+    def clipped(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's clipped vector (n, N)."""
+        vectors = self.vectors(rows)
+        with np.errstate(all="ignore"):
+            norm = np.sqrt((vectors**2).sum(axis=1))
+        usable = np.isfinite(norm)
+        most = INSIDE * self.clip
+        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
+        return np.where(usable[:, None], vectors, 0.0) * factor[:, None]
+
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's numbers (n, N), in units of their noise."""
+        return self.clipped(rows) / self.noise_sd
+
+    def total(self, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,)."""
+        return np.asarray(self.of_rows(rows).sum(axis=0))
+
+
 @dataclass(frozen=True, eq=False)
-class SumQuestion:
-    """Σ clip(t(x_j) − centre), t the model's summaries, clipped to Euclidean norm `clip`."""
+class SumQuestion(ClippedQuestion):
+    """Σ clip(t(x_j) − centre), t the model's summaries."""
 
     model: SummaryModel
     centre: np.ndarray  # (k,)
@@ -53,23 +89,30 @@ class SumQuestion:
         """Return the number of summaries."""
         return len(self.centre)
 
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's summaries, less the centre."""
+        return calls.summaries(self.model, rows) - self.centre
+
+
+@dataclass(frozen=True, eq=False)
+class GradientQuestion(ClippedQuestion):
+    """Σ clip(T ∇ ln p(x_j|θ)), at one public θ."""
+
+    model: GradientModel
+    theta: np.ndarray  # (d,)
+    whitening: np.ndarray  # T (d, d)
+    clip: float  # B
+    sensitivity: float
+
     @property
-    def noise_sd(self) -> float:
-        """Return the sd of the noise of each component of the sum."""
-        return 2.0 * self.clip / self.sensitivity
+    def size(self) -> int:
+        """Return the number of parameters."""
+        return len(self.theta)
 
-    def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
-        deviation = calls.summaries(self.model, rows) - self.centre
-        norm = np.sqrt((deviation**2).sum(axis=1))
-        usable = np.isfinite(norm)
-        most = INSIDE * self.clip
-        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
-        return np.where(usable[:, None], deviation, 0.0) * factor[:, None] / self.noise_sd
-
-    def total(self, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,)."""
-        return np.asarray(self.of_rows(rows).sum(axis=0))
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return each row's gradient, in units of T."""
+        with np.errstate(all="ignore"):
+            return calls.gradient(self.model, self.theta, rows) @ self.whitening
 
 
 class ScoreAnswer(NamedTuple):
@@ -127,42 +170,43 @@ class ScoreQuestion:
         p = len(self.theta)
         return p + p * (p + 1) // 2 + 1 + self.asks_spread
 
-    def _parts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return Tz (n, p), f and g (n,) with s_j = f Tz and M_j = g (Tz)(Tz)ᵀ, q (n,) and χ (n,)."""
-        z = self.model.design(rows)
-        row = self.table.at(z @ self.theta, self.model.response(rows))
+    def _parts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return e (n, p), ±S and m (n,) with s_j = ±S e, M_j = m e eᵀ, and χ (n,), of the lemma."""
+        model = fresh(self.model)
+        z = model.design(rows)
+        row = self.table.at(z @ self.theta, model.response(rows))
         tz = z @ self.whitening
-        square = (tz**2).sum(axis=1)
-        length = np.sqrt(square)
         with np.errstate(all="ignore"):
-            information = row.root * row.slope
-            reach, most = row.root * row.bound * length, information * square
+            square = (tz**2).sum(axis=1)
+            length = np.sqrt(square)
+            reach, most = row.root * row.bound * length, row.root * row.slope * square
             weight = np.minimum(1.0, np.minimum(self.bound / reach, self.largest_information / most))
             chi = np.minimum(row.clipped**2, self.table.clip**2)
             # The proof for χ has S² ≤ B² χ/c².
-            part = np.sqrt(chi) / self.table.clip if self.asks_spread else 1.0
-            limit = INSIDE * self.bound * part / length
-            f = np.clip(weight * row.root * row.h, -limit, limit)
-            g = np.clip(weight * information, 0.0, INSIDE * self.largest_information / square)
-        usable = row.known & np.isfinite(f) & np.isfinite(g) & np.isfinite(square) & (length > 0.0)
-        tz = np.where(usable[:, None], tz, 0.0)
-        f, g, square, chi = (np.where(usable, part, 0.0) for part in (f, g, square, chi))
-        return tz, f, g, f**2 * square, chi
+            limit = INSIDE * self.bound * (np.sqrt(chi) / self.table.clip if self.asks_spread else 1.0)
+            # Clamped before they multiply a vector of length 1: no quotient of theirs can underflow.
+            s = np.clip(weight * row.root * row.h * length, -limit, limit)
+            m = np.clip(weight * most, 0.0, INSIDE * self.largest_information)
+            unit = tz / length[:, None]
+        usable = row.known & np.isfinite(s) & np.isfinite(m) & np.isfinite(square) & (length > SHORTEST)
+        s, m, chi = (np.where(usable, part, 0.0) for part in (s, m, chi))
+        return np.where(usable[:, None], unit, 0.0), s, m, chi
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return each row's numbers (n, N), in units of their noise."""
-        tz, f, g, q, chi = self._parts(rows)
+        unit, s, m, chi = self._parts(rows)
         i, j = np.triu_indices(len(self.theta))
-        twice = np.where(i == j, 1.0, np.sqrt(2.0)) / self.information_sd
-        columns = [tz * (f / self.noise_sd)[:, None], tz[:, i] * tz[:, j] * g[:, None] * twice]
-        columns += [(q / self.squares_sd)[:, None], (chi / self.spread_sd)[:, None]]
+        twice = np.where(i == j, 1.0, np.sqrt(2.0))
+        columns = [unit * (s / self.noise_sd)[:, None]]
+        columns += [unit[:, i] * unit[:, j] * twice * (m / self.information_sd)[:, None]]
+        columns += [(s**2 / self.squares_sd)[:, None], (chi / self.spread_sd)[:, None]]
         return np.concatenate(columns[: 3 + self.asks_spread], axis=1)
 
     def total(self, rows: np.ndarray) -> np.ndarray:
         """Return their sum (N,)."""
-        tz, f, g, q, chi = self._parts(rows)
-        information = (tz * g[:, None]).T @ tz
-        return self.numbers(ScoreAnswer(f @ tz, information, float(q.sum()), float(chi.sum())))
+        unit, s, m, chi = self._parts(rows)
+        information = (unit * m[:, None]).T @ unit
+        return self.numbers(ScoreAnswer(s @ unit, information, float((s**2).sum()), float(chi.sum())))
 
     def numbers(self, answer: ScoreAnswer) -> np.ndarray:
         """Return an answer as numbers (N,) in units of their noise, the inverse of `answer`."""
@@ -201,7 +245,7 @@ class LengthQuestion:
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return each row's numbers (n, N), in units of their noise."""
-        z = self.model.design(rows)
+        z = fresh(self.model).design(rows)
         tz = z @ self.whitening
         with np.errstate(all="ignore"):
             length = np.sqrt((tz**2).sum(axis=1) / len(self.theta)) * self.table.root(z @ self.theta)

@@ -74,7 +74,7 @@ class RunQueries(NamedTuple):
 def with_multiplier(algorithm: Algorithm, answers: dict[str, float]) -> dict[str, float]:
     """Return the iterations that ε allows, by accountant; where ε sets the noise of a run also this noise.
 
-    That is of `noisy-statistics`: `noise_multiplier`, and the answer of `tight`, by which it is calibrated.
+    Of methods that ask once: `noise_multiplier`, and the answer of `tight`, by which it is calibrated.
     """
     multiplier = getattr(algorithm, "noise_multiplier", None) if algorithm.calibrates_run else None
     return answers if multiplier is None else {"noise_multiplier": multiplier, "tight": answers["tight"]}

@@ -1,7 +1,7 @@
 """The books of a release file: whether dpmc could have written its hyperparameters and its ledger.
 
-The algorithm is made from the hyperparameters by its own reader. What it releases in all iterations, those
-that are forfeited included, must be what the ledger has. The ledger is built again, so that the releases are
+The algorithm is made from the hyperparameters by its own reader. Its queries in all iterations, those
+that are forfeited included, must be those of the ledger. The ledger is built again, so that the queries are
 held against its budget, its ε is computed again, and whatever else is in its text is found.
 The price of discrete noise is computed again; budget and price must make the entry in the ledger of the data
 set.

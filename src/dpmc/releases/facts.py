@@ -50,8 +50,8 @@ def block_of(made: int) -> int:
 
 
 def spare_of(made: int, run: RunQueries) -> int:
-    """Return the spare iterations of a run that is resumed after kills; 0 if iterations release nothing."""
-    # A kill loses a block, and what was released before the first iteration: at most one more.
+    """Return the spare iterations of a run that is resumed after kills; 0 if iterations have no queries."""
+    # A kill loses a block, and the queries before the first iteration: at most one more.
     return SPARE * (block_of(made) + bool(run.once)) if run.each else 0
 
 

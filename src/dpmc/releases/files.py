@@ -26,6 +26,7 @@ from dpmc.data.problem import columns_of
 from dpmc.models import regression
 from dpmc.models.definition import Definition
 from dpmc.privacy.data_ledger import require_entry
+from dpmc.privacy.lattice import SCORES
 from dpmc.releases import books
 from dpmc.releases.facts import in_both, named
 from dpmc.sampling.run import start_digest
@@ -297,17 +298,22 @@ def _of_answer(groups: Groups, own: Mapping[str, Any], model: Any) -> list[str]:
     arrays = {name: groups["answer"][name].values for name in cls.arrays}
     if not all(np.isfinite(values).all() for values in arrays.values()):
         return ["/answer: must be finite"]
+    ledger, found, d = json.loads(own["ledger"]), groups["answer"].sizes, own["dimension"]
+    events = ledger["reserved"]
     if model is None:
-        return []
-    events = json.loads(own["ledger"])["reserved"]
+        rounds = sum(event["count"] for event in events if event["name"] == SCORES)
+        few = {"round": [rounds], "summary": [ledger["prices"][0]["numbers"]]}
+        wrong = [name for name, size in found.items() if size not in few.get(str(name), (d - 1, d))]
+        return [f"/answer: {name}: {found[name]} are not those of the queries" for name in wrong]
     costs = [event["count"] / event["noise_multiplier"] ** 2 for event in events]
     values = {"noise_multiplier": sum(costs) ** -0.5, **json.loads(own["hyperparameters"])}
-    method: Any = read_algorithm(cls, values, "hyperparameters", own["dimension"])
+    method: Any = read_algorithm(cls, values, "hyperparameters", d)
     sizes = method.sizes(model)
-    if any(size != sizes[name] for name, size in groups["answer"].sizes.items()):
-        return [f"/answer: sizes {shown(dict(groups['answer'].sizes))}: must be {sizes}"]
+    if any(size != sizes[name] for name, size in found.items()):
+        return [f"/answer: sizes {shown(dict(found))}: must be {sizes}"]
     try:
-        asked = method.asked(arrays, model, own["n"])
+        with np.errstate(all="ignore"):
+            asked = method.asked(arrays, model, own["n"])
         same = {
             name: np.abs(values - asked[name]).max(initial=0.0)
             <= RECOMPUTED * np.abs(values).max(initial=0.0)

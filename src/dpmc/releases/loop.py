@@ -80,10 +80,10 @@ class Plan(NamedTuple):
 
         Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
         """
-        made, most, releases = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
+        made, most, queries = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
         block, spare = block_of(made), 0
         if resumed and most is not None:
-            spare = spare_of(made, releases)
+            spare = spare_of(made, queries)
             if cell.iterations is None:
                 made = min(made, most - spare)
             if made + spare > most or (cell.iterations is None and made < LEAST_ITERATIONS):
@@ -113,13 +113,13 @@ def release(
     """
     secure_noise.require()
     asked, (cell, price, plan) = cell, priced(cell, resumed=output is not None)
+    known = attributes(facts(asked, Role.RELEASE))
+    release_files.refuse(known, asked.problem.parameters, asked.problem.dimension)
+    release_files.known_model(asked.problem.description, asked.problem.model_id)
     try_cell(cell)
     run = begin_release(cell, price, plan)
     about = json.loads(json.dumps(facts(asked, Role.ENTRY) | facts(run, Role.ENTRY)))
     wanted = identity(asked, run, plan) | {"ledger": ledger.header["id"]}
-    known = attributes(facts(asked, Role.RELEASE))
-    release_files.refuse(known, asked.problem.parameters, asked.problem.dimension)
-    release_files.known_model(asked.problem.description, asked.problem.model_id)
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
@@ -170,7 +170,7 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
         raise DpmcError("clip_factor: is too small: each answer would be a rejection")
     cell.require_enough()
     most = cell.queries().total(Plan.of(cell, resumed).paid)
-    cell.algorithm.check(problem.model, problem.n)
+    cell.algorithm.check(problem.model, problem.n, problem.temperature)
     price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
     left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
     cell = dataclasses.replace(

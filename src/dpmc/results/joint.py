@@ -1,7 +1,8 @@
 """What several runs on the same rows spend together."""
 
 import json
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import ResultOrFile
@@ -9,6 +10,9 @@ from dpmc.privacy import accountants, composition
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
 from dpmc.results import as_tree
+
+if TYPE_CHECKING:
+    import xarray
 
 
 class Joint(NamedTuple):
@@ -67,6 +71,24 @@ def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
             "leave delta out to add ε and δ of the runs"
         )
     return Joint(accountant.epsilon(events, delta), delta, unit)
+
+
+def joint_ledger(trees: Sequence["xarray.DataTree"]) -> str:
+    """Return one ledger, as JSON, with all that runs on the same rows spent; of one run its own."""
+    ledgers = [json.loads(str(tree.attrs["ledger"])) for tree in trees]
+    if len(ledgers) == 1:
+        return str(trees[0].attrs["ledger"])
+    joint = joint_epsilon(*trees)
+    parts = ("performed", "forfeited", "prices")
+    merged: dict[str, Any] = {
+        key: [one for ledger in ledgers for one in ledger.get(key, [])] for key in parts
+    }
+    merged |= {"rows_per_person": joint.rows_per_person, "epsilon_spent": None, "budget": None}
+    if joint.delta:
+        pairs = [_spent({**ledger, "prices": []}) for ledger in ledgers]
+        epsilon, delta = composition.total(*zip(*pairs, strict=True))
+        merged |= {"epsilon_spent": epsilon, "budget": {"epsilon": epsilon, "delta": delta}}
+    return json.dumps(merged, sort_keys=True)
 
 
 def _spent(ledger: dict[str, Any]) -> tuple[float, float]:

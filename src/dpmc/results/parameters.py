@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpmc.common.draws import (
     diagnostics,
     for_all_rows,
-    is_of_tempered_sum,
     second_half_draws,
     unmoved,
     warning_of_unmoved,
@@ -20,7 +18,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, real, shown
 from dpmc.data.chain_files import ResultOrFile
-from dpmc.results import as_tree
+from dpmc.results import as_tree, require_alike
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 CURVED = ("banana", "mixture", "circle")
 #: Skewness of draws from which on they are not nearly normal; that of an exponential distribution is 2.
 SKEWED = 1.0
-SAME = ("model", "model_id", "dataset", "n", "temperature")  #: attributes that all runs have in common
 
 
 def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
@@ -77,9 +74,7 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     if not runs or not 0.0 < level < 1.0:
         raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
     trees = [as_tree(run) for run in runs]
-    for key, *values in zip((*SAME, "parameters", "ledger of the rows"), *map(_alike, trees), strict=True):
-        if len(different := dict.fromkeys(values)) > 1:
-            raise DpmcError(f"summary: {key} must be the same in all runs, is {', '.join(different)}")
+    require_alike(trees, "summary")
     halves = [second_half_draws(tree) for tree in trees]
     length = min(half.shape[1] for half in halves)
     draws = np.concatenate([half.values[:, half.shape[1] - length :] for half in halves])
@@ -100,14 +95,6 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     return table
 
 
-def _alike(tree: xarray.DataTree) -> list[str]:
-    """Return what runs must have in common: `SAME`, parameters, and of releases the data set's ledger."""
-    about: dict[Any, Any] = tree.attrs
-    ledger = json.loads(str(about["data_ledger"]))["ledger"] if "data_ledger" in about else ""
-    labels = second_half_draws(tree)["parameter"].values.tolist()
-    return [*(str(about.get(key)) for key in SAME), str(labels), str(ledger)]
-
-
 def _interval(
     trees: list[xarray.DataTree], draws: np.ndarray, mcse: np.ndarray, level: float
 ) -> tuple[np.ndarray, np.ndarray, str]:
@@ -121,7 +108,8 @@ def _interval(
     if temperature == 1.0:
         lower, upper = np.quantile(draws, sides, axis=(0, 1))
         return lower, upper, "quantiles of the draws"
-    noisy_sum = any(is_of_tempered_sum(tree.attrs) for tree in trees)
+    # The noise of a sum is as large at any temperature.
+    noisy_sum = any('"name": "sum"' in str(tree.attrs["ledger"]) for tree in trees)
     normal = ~_skewed(draws) & (not noisy_sum) & (not any(word in model for word in CURVED))
     narrow, mean = for_all_rows(draws, temperature, mcse).std(axis=(0, 1)), draws.mean(axis=(0, 1))
     lower, upper = (np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides)

@@ -93,8 +93,8 @@ def iterate(
 
 def try_cell(cell: Cell[Setting]) -> None:
     """Try a cell's model; raise DpmcError if the algorithm cannot sample it, or if it must not be used."""
-    cell.algorithm.check(cell.problem.model, cell.problem.n)
-    cell.problem.try_out(gradients=cell.algorithm.needs(cell.problem.dimension).gradients > 0)
+    cell.algorithm.check(cell.problem.model, cell.problem.n, cell.problem.temperature)
+    cell.problem.try_out(gradients=cell.algorithm.uses_gradients)
 
 
 class Loop:

@@ -6,17 +6,17 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import read, searched
-from dpmc.base import AffineModel, GradientModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.problem import Problem
-from dpmc.evaluators.calls import gradient_by_form, log_likelihood, log_likelihood_gradient
+from dpmc.evaluators.calls import gradient, log_likelihood
+from dpmc.models.regression import Regression
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
 
@@ -25,6 +25,8 @@ WALK_DRAWS = 1000  #: that are kept of them
 CLIP_ROWS = 2000  #: at most, from which clip bounds are computed
 RATIOS_KEPT = 0.98  #: share of the log ratios that the first clip bound does not clip
 MOST_NOISE_SD = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
+SDS = 2.0 * 1.645  #: width of the 90 % interval of a normal distribution
+Widths: TypeAlias = tuple[np.ndarray, np.ndarray]  #: sd and width of a 90 % interval, both (d,)
 
 
 def scales(problem: Problem) -> np.ndarray:
@@ -63,6 +65,21 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     (chains,) = sample(cell, [0])
     late = chains.draws[:, WALK_STEPS // 2 :].reshape(-1, problem.dimension)
     return late[:: len(late) // WALK_DRAWS][:WALK_DRAWS]
+
+
+def without_privacy(problem: Problem) -> Widths:
+    """Return sd and width of the 90 % interval of each parameter without privacy.
+
+    Those of the exact posterior; of a regression by the information at θ; else of a random walk.
+    """
+    model, draws = getattr(problem.model, "given", problem.model), problem.exact.reference
+    if isinstance(model, Regression) and not len(draws):
+        scores = gradient(model, problem.true_theta, problem.rows)
+        precision = problem.temperature * scores.T @ scores + np.diag(model.prior_sd**-2.0)
+        sd = np.sqrt(np.diag(np.linalg.inv(precision)))
+        return sd, SDS * sd
+    draws = draws if len(draws) else reference_draws(problem, scales(problem))
+    return draws.std(axis=0), np.quantile(draws, 0.95, axis=0) - np.quantile(draws, 0.05, axis=0)
 
 
 def first_setting(
@@ -123,11 +140,7 @@ def _clip_bounds(problem: Problem, step: np.ndarray, gradients: bool) -> tuple[f
         ratio = log_likelihood(model, theta + move, rows) - log_likelihood(model, theta, rows)
         slopes.append(np.abs(ratio) / np.sqrt((move**2).sum()))
         if gradients:
-            if hasattr(model, "gradient_form"):
-                slope = gradient_by_form(cast(AffineModel, model), theta, rows)
-            else:
-                slope = log_likelihood_gradient(cast(GradientModel, model), theta, rows)
-            norms.append(np.sqrt((slope**2).sum(axis=1)))
+            norms.append(np.sqrt((gradient(model, theta, rows) ** 2).sum(axis=1)))
     bounds = [np.nanquantile(np.stack(values), RATIOS_KEPT) if values else 0.0 for values in (slopes, norms)]
     return float(f"{bounds[0]:.3g}"), float(f"{bounds[1]:.3g}")
 

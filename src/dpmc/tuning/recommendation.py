@@ -1,6 +1,7 @@
 """Which method is worth its ε: predictions from simulated twins of the data. No private row is read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -8,44 +9,39 @@ import numpy as np
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import calibrated, read
-from dpmc.base import SummaryModel
-from dpmc.common.draws import diagnostics, for_all_rows
 from dpmc.common.errors import DpmcError
-from dpmc.data.chain_files import Chains
+from dpmc.common.logs import LOGGER
+from dpmc.common.progress import live_line
+from dpmc.common.streams import canonical_epsilon
 from dpmc.data.problem import Problem
-from dpmc.metrics.cell import fractions
+from dpmc.metrics.cell import second_half_of
 from dpmc.models.trial import check_starts
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import sample
-from dpmc.tuning.first_setting import first_setting, reference_draws, scales
+from dpmc.tuning.first_setting import SDS, Widths, first_setting, without_privacy
 
-DEFAULT_ITERATIONS = 4000  #: of a method whose iterations are free
-ROWS_KEPT = 0.995  #: share of simulated rows that the clip bound of a noisy sum does not clip
 MOST_TWIN_ITERATIONS = 20_000  #: of a chain on a twin, to bound the time
 LEAST_COVERAGE = 0.7  #: of 90 % intervals; below it a method is not recommended
-#: A method is worth it if its intervals are narrower than this share of the prior's, where the model says its
-#: sd, and than this multiple of those without privacy.
-PRIOR_SHARE, MOST_WIDENED = 0.5, 10.0
-#: Noise and clipping widen a posterior. Narrower draws are those of a chain that has not moved enough, and it
-#: has a small error because it starts near θ.
-LEAST_WIDTH = 0.9
+PRIOR_SHARE = 0.5  #: of the width of the prior's intervals, where the model says its sd; from it on, rejected
+#: Of the width without privacy. A chain that has not moved enough is narrower, and starts near θ.
+LEAST_WIDTH, MOST_WIDENED = 0.9, 10.0
+#: Among which the least is looked for at which a method is not refused.
+TRIED_EPSILONS = [
+    m * 10.0**k for k in (-2, -1, 0, 1) for m in (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+]
 
 
 class Prediction(NamedTuple):
-    """What a method gives on twins; without privacy error and width are about 1.
-
-    Chains start near θ, so a chain that hardly moves has a small error: its coverage shows it.
-    """
+    """What a method gives on twins; without privacy error and width are about 1."""
 
     method: str
-    hyperparameters: dict[str, Any] = {}  # of noisy statistics without the noise, which follows from ε
+    hyperparameters: dict[str, Any] = {}  # without the noise that follows from ε
     error: float = np.nan  # root mean square of (mean − θ)/sd, sd of the posterior without privacy
     width: float = np.nan  # of 90 % intervals, over those without privacy; mean
     coverage: float = np.nan  # share of 90 % intervals that contain θ
     of_prior: float = np.nan  # width over that of the prior, mean; NaN if unknown
-    obstacle: str = ""  # why the method cannot be used; numbers are NaN then
-    clipped: float = np.nan  # share of simulated rows that the clip bound binds, of evaluations; mean
-    half_widths: Mapping[str, float] = {}  # of the 90 % interval by parameter, in its units; mean
+    obstacle: str = ""  # why the method cannot be used, and what would do; numbers are NaN then
+    half_widths: Mapping[str, float] = {}  # of the 90 % interval of draws by parameter, in its units; mean
 
     @property
     def is_worth_it(self) -> bool:
@@ -70,15 +66,15 @@ class Prediction(NamedTuple):
         prior = "" if np.isnan(self.of_prior) else f", {self.of_prior:.0%} of the prior's"
         rejected = f"rejected ({'; '.join(self.reasons)}): " if self.reasons else ""
         each = ", ".join(f"{name} {width:.2g}" for name, width in self.half_widths.items())
-        return (
-            f"{self.method:<17} {rejected}error {self.error:.1f} sd, 90 % intervals {self.width:.1f} times "
-            f"as wide as without privacy{prior}, {self.coverage:.0%} contain the truth, "
-            f"{self.clipped:.1%} of rows clipped" + (f"; half of an interval: {each}" if each else "")
+        text = (
+            f"{rejected}error {self.error:.1f} sd, 90 % intervals {self.width:.1f} times as wide as without "
         )
+        text += f"privacy{prior}, {self.coverage:.0%} contain the truth"
+        return f"{self.method:<17} {text}" + (f"; half of an interval: {each}" if each else "")
 
 
 class Recommendation(NamedTuple):
-    """The method to use, "none" if none is worth it, the predictions of all, and what they assume."""
+    """The method to use, "none" if none is worth it; predictions of those tried, and what they assume."""
 
     method: str
     predictions: tuple[Prediction, ...]
@@ -88,10 +84,7 @@ class Recommendation(NamedTuple):
         """Return the hyperparameters of the recommended method; raise DpmcError unless it is `algorithm`."""
         if self.method == "none" or self.method != algorithm:
             one = "no method" if self.method == "none" else self.method
-            raise DpmcError(
-                f"hyperparameters: dpmc.recommend names {one}, not {algorithm}; those that it tried are in "
-                "its `predictions`"
-            )
+            raise DpmcError(f"hyperparameters: dpmc.recommend names {one}, not {algorithm}; print it for why")
         return next(one.hyperparameters for one in self.predictions if one.method == algorithm)
 
     def __repr__(self) -> str:
@@ -99,120 +92,91 @@ class Recommendation(NamedTuple):
 
 
 def recommend(
-    problems: list[Problem], epsilon: str, delta: float, rows_per_person: int = 1
+    problems: list[Problem], cell: Cell[Problem], methods: Sequence[str] | None, progress: bool
 ) -> Recommendation:
-    """Return predictions on twins, problems with simulated rows, and the best method that is worth it."""
+    """Try `methods`, by default those that ask once, then chains if none is worth it, on simulated rows."""
     for problem in problems:
         check_starts(problem.model, problem.starts[:1])
-        problem.exact = replace(problem.exact, reference=reference_draws(problem, scales(problem)))
-    found = tuple(
-        prediction_of(method, problems, epsilon, delta, rows_per_person)
-        for method in ALGORITHMS
-        if vars(algorithm_class(method)).get("is_recommended")
-    )
-    worth = [prediction for prediction in found if prediction.is_worth_it]
-    best = min(worth, key=lambda prediction: prediction.error).method if worth else "none"
-    return Recommendation(best, found, notes(problems))
+        problem.tried = problems[0].tried  # it is one model
+    known = [name for name in ALGORITHMS if vars(algorithm_class(name)).get("is_recommended")]
+    if wrong := [name for name in methods or () if name not in known]:
+        raise DpmcError(f"methods: {wrong[0]} must be one of {', '.join(known)}")
+    without = [without_privacy(problem) for problem in problems]
+    chains = [name for name in known if not algorithm_class(name).calibrates_run]
+    found, worth = list[Prediction](), list[Prediction]()
+    for some in [methods] if methods else [[name for name in known if name not in chains], chains]:
+        if not worth:
+            found += [predicted(replace(cell, method=name), problems, without, progress) for name in some]
+            worth = [one for one in found if one.is_worth_it]
+    best = min(worth, key=lambda one: one.error).method if worth else "none"
+    return Recommendation(best, tuple(found), notes(problems))
 
 
 def notes(problems: list[Problem]) -> tuple[str, ...]:
     """Return what the numbers mean and assume, as lines."""
-    said = [
-        "error: root mean square, in sds of the posterior without privacy; "
-        "the prior's: of its 90 % interval; half of an interval: in the parameter's units"
-    ]
-    model = problems[0].model
+    said = ["error: in sds of the posterior without privacy; half of an interval: in the parameter's units"]
     if not problems[0].true_theta.any():
         said.append("true_theta is 0 for all parameters, the default: rows are simulated at it")
-    beyond = [model.beyond_norm(problem.rows) for problem in problems if hasattr(model, "beyond_norm")]
+    beyond = [one.model.beyond_norm(one.rows) for one in problems if hasattr(one.model, "beyond_norm")]
     if beyond and beyond[0] is not None:
-        said.append(
-            f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened: not counted above"
-        )
+        said.append(f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened")
     return tuple(said)
 
 
-def prediction_of(
-    method: str, problems: list[Problem], epsilon: str, delta: float, rows_per_person: int = 1
-) -> Prediction:
-    """Return what a method gives on the twins, with hyperparameters that the first twin suggests."""
-    first = problems[0]
-    cell = Cell(first, method, None, epsilon, delta, "tight", streams="names")  # type: ignore[arg-type]
-    cell = replace(cell, most_iterations=MOST_TWIN_ITERATIONS, rows_per_person=rows_per_person)
-    cls = algorithm_class(method)
+def predicted(cell: Cell[Any], twins: list[Problem], without: list[Widths], progress: bool) -> Prediction:
+    """Return what a cell's method gives on the twins, with hyperparameters that the first twin suggests."""
+    first, method, cls = twins[0], cell.method, cast(Any, algorithm_class(cell.method))
+    values, chains, shown = dict[str, Any](), [], progress and not cls.calibrates_run
 
     def make(values: dict[str, Any]) -> Cell[Problem]:
         return replace(cell, algorithm=read(cls, values, "recommend", first.dimension))
 
-    try:
-        values = clip_of_sum(first) if cls.calibrates_run else first_setting(method, first, {}, make)
-        made = make(calibrated(cls, values, float(epsilon), delta, first.n, rows_per_person))
-        if not made.queries().each:
-            made = replace(made, iterations=DEFAULT_ITERATIONS)
+    def allowed(epsilon: float) -> Cell[Problem]:
+        noisy = calibrated(cls, values, epsilon, cell.delta, first.n, cell.rows_per_person)
+        made = replace(make(noisy), epsilon=canonical_epsilon(epsilon))
         made.algorithm.check(first.model, first.n)
         if made.allowed_iterations() < LEAST_ITERATIONS:
             raise DpmcError("the budget allows too few iterations")
-        chains = [sample(replace(made, problem=problem), [0])[0] for problem in problems]
-    except DpmcError as error:
-        return Prediction(method, obstacle=str(error))
-    late = [one.draws[:, one.draws.shape[1] // 2 :] for one in chains]
-    found = judged(method, values, problems, late, cls.calibrates_run)
-    bound = values["clip"] if cls.calibrates_run else None
-    shares = [clipped_share(*pair, bound) for pair in zip(chains, problems, strict=True)]
-    return found._replace(clipped=float(np.mean(shares)))
+        return made
 
-
-def clipped_share(chain: Chains, problem: Problem, bound: float | None) -> float:
-    """Return the share of rows clipped: in a chain (ratios or gradients, the larger), or at a bound."""
-    if bound is not None:
-        return float((norms(problem) > bound).mean())
-    found = fractions(chain, int(chain.attrs["iterations"]))
-    return max(found.get(f"{name}_clip_fraction", 0.0) for name in ("ratio", "gradient"))
-
-
-def norms(problem: Problem) -> np.ndarray:
-    """Return the norms of the summaries (n,) of a problem's rows."""
-    summaries = cast(SummaryModel, problem.model).summaries(problem.rows)
-    return np.sqrt((summaries**2).sum(axis=1))
-
-
-def clip_of_sum(problem: Problem) -> dict[str, Any]:
-    """Return the clip bound that few simulated rows exceed; the noise follows from the budget."""
-    if not hasattr(problem.model, "summary_count"):
-        raise DpmcError("needs an exponential family with as many statistics as parameters")
-    return {"clip": float(f"{np.quantile(norms(problem), ROWS_KEPT):.3g}")}
-
-
-def judged(
-    method: str, values: dict[str, Any], problems: list[Problem], draws: list[np.ndarray], of_sum: bool
-) -> Prediction:
-    """Return the prediction from draws (chains, m, d) on each twin; `of_sum`: given a noisy sum of rows."""
-    errors, widths, covered, of_prior, halves = [], [], [], [], []
-    for problem, chain in zip(problems, draws, strict=True):
-        flat, truth = chain.reshape(-1, problem.dimension), problem.true_theta
-        low, high = np.quantile(flat, [0.05, 0.95], axis=0)
-        bounds = np.quantile(problem.exact.reference, [0.05, 0.95], axis=0)
-        errors.append((flat.mean(axis=0) - truth) / problem.exact.reference.std(axis=0))
-        widths.append((high - low) / (bounds[1] - bounds[0]))
-        covered.append((low <= truth) & (truth <= high))
-        prior_sd = np.asarray(getattr(problem.model, "prior_sd", np.nan), dtype=float)
-        of_prior.append((high - low) / (2.0 * 1.645 * prior_sd) * np.ones(problem.dimension))
-        unknown = of_sum and problem.temperature < 1.0  # a sum's noise is not tempered
-        halves.append(0.5 * (high - low) * (np.nan if unknown else untempered(problem, chain)))
-    error = float(np.sqrt(np.mean(np.square(errors))))
-    width, coverage, share = (float(np.mean(part)) for part in (widths, covered, of_prior))
-    names = problems[0].parameters or [f"theta[{i}]" for i in range(problems[0].dimension)]
-    each = dict(zip(names, np.mean(halves, axis=0).tolist(), strict=True))
-    return Prediction(method, values, error, width, coverage, share, half_widths=each)
-
-
-def untempered(problem: Problem, draws: np.ndarray) -> Any:
-    """Return by what `dpmc.summary` multiplies the width of draws (chains, m, d): 1, or (d,) if tempered."""
-    if problem.temperature == 1.0:
-        return 1.0
     try:
-        narrow = for_all_rows(draws, problem.temperature, diagnostics(draws).mcse)
-    except ValueError:  # too few draws
-        return np.nan
-    with np.errstate(divide="ignore", invalid="ignore"):  # a chain that never moved
-        return narrow.std(axis=(0, 1)) / draws.std(axis=(0, 1))
+        if cls.calibrates_run:
+            values = cls.first_values(first.model, first.rows)
+        else:
+            if shown:
+                LOGGER.info("recommend: tries %s on %d simulated data sets", method, len(twins))
+            values = first_setting(method, first, {}, make)
+        made = allowed(float(cell.epsilon))
+        for k, problem in enumerate(twins, 1):
+            report = live_line(f"recommend {method}, twin {k} of {len(twins)}") if shown else None
+            (chain,) = sample(replace(made, problem=problem), [0], progress=report)
+            chains.append(second_half_of(chain).reshape(-1, first.dimension))
+    except DpmcError as error:
+        text = str(error).removeprefix(f"{method}: ")
+        return Prediction(method, obstacle=text + advice(allowed, float(cell.epsilon)))
+    return Prediction(method, values, **judged(first, chains, without))
+
+
+def advice(allowed: Callable[[float], object], epsilon: float) -> str:
+    """Return the ε at which a method is not refused, as a clause; "" if it is not, or always, refused."""
+    for tried in (epsilon, *(one for one in TRIED_EPSILONS if one > epsilon)):
+        with suppress(DpmcError):
+            allowed(tried)
+            return f"; epsilon {tried:g} would do" if tried > epsilon else ""
+    return ""
+
+
+def judged(problem: Problem, draws: list[np.ndarray], without: list[Widths]) -> dict[str, Any]:
+    """Return the numbers of a prediction from draws (m, d) on each twin of a problem."""
+    (sd, wide), truth = map(np.array, zip(*without, strict=True)), problem.true_theta
+    means = np.array([one.mean(axis=0) for one in draws])  # (twins, d)
+    low, high = np.stack([np.quantile(one, [0.05, 0.95], axis=0) for one in draws], axis=1)
+    prior_sd = np.asarray(getattr(problem.model, "prior_sd", np.nan), dtype=float)
+    names = problem.parameters or [f"theta[{i}]" for i in range(problem.dimension)]
+    return {
+        "error": float(np.sqrt(np.mean(((means - truth) / sd) ** 2))),
+        "width": float(np.mean((high - low) / wide)),
+        "coverage": float(np.mean((low <= truth) & (truth <= high))),
+        "of_prior": float(np.mean((high - low) / (SDS * prior_sd))),
+        "half_widths": dict(zip(names, np.mean(0.5 * (high - low), axis=0).tolist(), strict=True)),
+    }

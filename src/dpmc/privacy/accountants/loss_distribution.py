@@ -113,7 +113,7 @@ class ReplacePld(LossDistributionAccountant):
 
 @dataclass(frozen=True)
 class WithoutReplacementPld(LossDistributionAccountant):
-    """Subsampled Gaussian releases by `Amplified`, the smallest symmetric profile that bounds one of them."""
+    """Subsampled Gaussian queries by `Amplified`, the smallest symmetric profile that bounds one of them."""
 
     name = "wor-pld"
     version = "3"

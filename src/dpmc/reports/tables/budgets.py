@@ -23,7 +23,7 @@ def rows(
     """Yield one row per cell and accountant, by column.
 
     `hyperparameters` are by (model, method), else pinned. Raises DpmcError if these, the number of rows or
-    iterations are missing, and if the accountant cannot bound the releases.
+    iterations are missing, and if the accountant cannot bound the queries.
     """
     for model, method, epsilon in study.cells():
         try:
