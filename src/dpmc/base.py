@@ -21,6 +21,7 @@ import numpy as np
 
 Array = np.ndarray
 Generators = Sequence[np.random.Generator]  #: one for each chain
+FREE_DRAWS = 1000  #: of each chain, by default, where iterations ask nothing
 DIFFERENCE_STEP = 1e-4  #: of finite differences, for parameters up to 1
 Values = dict[str, Any]  #: hyperparameters by name, as given
 

@@ -15,7 +15,7 @@ import numpy as np
 from dpmc.algorithms.acceptance import settle
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.algorithms.hyperparameters import positive
-from dpmc.base import Algorithm, Draws, Model, Needs, Posterior, PrivateData, State, Values
+from dpmc.base import FREE_DRAWS, Algorithm, Draws, Model, Needs, Posterior, PrivateData, State, Values
 
 Answered = Mapping[str, np.ndarray]  #: what was asked and answered, by name
 BEYOND_ROUNDING = 1.0 + 1e-12  #: more than the rounding errors of a sum of costs
@@ -28,7 +28,7 @@ class Answer(Algorithm):
     noise_multiplier: float = positive("noise sd over sensitivity of all queries; by default the budget's")
 
     calibrates_run = True
-    default_iterations = 1000
+    default_iterations = FREE_DRAWS
     needs_model: ClassVar[bool] = False  #: whether a posterior needs more of the model than the answer has
     _posteriors: dict[bytes, Posterior] = field(init=False, repr=False, compare=False, default_factory=dict)
 

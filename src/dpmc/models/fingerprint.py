@@ -22,7 +22,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.threads import one_blas_thread
 from dpmc.evaluators.calls import without_warnings
 
-MOST_ROWS = 2**17  #: at which values are computed: statistics are many times as large as their rows
+SEEN_ROWS = 2**17  #: at which values are computed: statistics are many times as large as their rows
 BITS = 27  #: of a value's mantissa that count: eight digits
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 
@@ -34,7 +34,7 @@ def digest(*values: object) -> str:
 
 @one_blas_thread()
 def fingerprint(model: Model, rows: np.ndarray) -> str:
-    """Return the fingerprint of a model on rows (n, columns), the first `MOST_ROWS`, in hexadecimal.
+    """Return the fingerprint of a model on rows (n, columns), the first `SEEN_ROWS`, in hexadecimal.
 
     It depends on the rows and is no release: it may only key random numbers and name files of this machine.
     Raises DpmcError for a model whose attributes are nested too deeply, or contain themselves.
@@ -45,7 +45,7 @@ def fingerprint(model: Model, rows: np.ndarray) -> str:
     carried = [_carried(value) for held in attributes for value in held.values() if inspect.isfunction(value)]
     texts = [_text(each) for each in (type(given), *classes)]
     try:
-        return digest(texts, attributes, carried, _values(model, rows[:MOST_ROWS]))
+        return digest(texts, attributes, carried, _values(model, rows[:SEEN_ROWS]))
     except RecursionError:
         raise DpmcError("model: its attributes are nested too deeply to recognise the model again") from None
 

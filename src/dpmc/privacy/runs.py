@@ -15,7 +15,6 @@ class RunQueries(NamedTuple):
 
     once: tuple[Query, ...]
     each: tuple[Query, ...]
-    free: int = 0  # iterations by default where these ask nothing
 
     @classmethod
     def of(cls, algorithm: Algorithm, n: int, chains: int = 1) -> Self:
@@ -23,7 +22,7 @@ class RunQueries(NamedTuple):
         declared = algorithm.queries(n)
         # All chains read the same rows, so their queries compose.
         once = (*declared.run, *repeat(declared.chain, chains))
-        return cls(once, repeat(declared.each, chains), algorithm.default_iterations)
+        return cls(once, repeat(declared.each, chains))
 
     def total(self, iterations: int, first: bool = True) -> tuple[Query, ...]:
         """Return the queries of these iterations; `first`: with those before the first one."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 
 from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import calibrated, checked, read
+from dpmc.base import FREE_DRAWS
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, not_above_text, shown
 from dpmc.privacy import accountants
@@ -195,7 +196,7 @@ def _refuse_centre(values: Mapping[str, Any], run: RunQueries, books: _Books) ->
 def _of_counts(run: RunQueries, attrs: Attributes, entry: Mapping[str, Any]) -> str:
     """Return a problem of the numbers of iterations and of spare ones; "" if there is none."""
     done, spare, asked = attrs["iterations"], attrs["forfeited"], entry["about"]["iterations"]
-    if asked not in (None, done) or (asked is None and not run.each and done != run.free):
+    if asked not in (None, done) or (asked is None and not run.each and done != FREE_DRAWS):
         return f"ledger: entry in data_ledger: does not fit {done} iterations"
     if not run.each and done == 0:  # one sum serves all iterations
         return "iterations: 0 have no draw"
@@ -233,7 +234,7 @@ def _of_price(
     epsilon, delta, iterations = entry["epsilon"], entry["delta"], entry["about"]["iterations"]
     summaries = price["numbers"] if summaries is None else summaries
     if iterations is None and not full.each:
-        iterations = full.free
+        iterations = FREE_DRAWS
     elif iterations is None:  # all that the whole budget allows, or fewer if the study says so
         once, each = (
             sum(event.count * numbers_in(event, d, summaries) for event in events)
