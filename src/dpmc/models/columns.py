@@ -11,6 +11,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,41 @@ ROW, LINE = "row {}, column {}", "line {}: column {}"
 MISSING = re.compile(
     r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
 )
+USUALLY_MISSING = (
+    *("", "na", "n/a", "n.a.", "n.a", "na.", "n/a.", "nan", "nat", "null", "none", "nil", "missing", "unknown"),
+    *("undefined", "not available", "no data"),
+)
 TRUTH = {"true": 1, "false": 0}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """How the entries of one column are read: all of it is public, and the same for every row.
+
+    Words are compared without blanks around them and without case; a level is compared with case, and comes
+    before a word for a missing value.
+    """
+
+    type: str = "any"  # "number", "integer", "boolean", "string", or "any": a number, or one of `levels`
+    levels: tuple[str, ...] = ()  # of a category: an entry becomes its place, 0, 1, …
+    fill: float | str | None = None  # stands for a missing entry: a number, or a level; None: it is odd
+    true: tuple[str, ...] = ("true",)  # words that are 1, also of the outcome of a logistic regression
+    false: tuple[str, ...] = ("false",)  # words that are 0
+    missing: tuple[str, ...] = USUALLY_MISSING  # texts that say that an entry is missing
+    decimal: str = "."  # mark before the decimals of a number in a text
+    group: str = ""  # mark between groups of digits
+    minimum: float | None = None  # a number below it is odd, as is
+    maximum: float | None = None  # one above
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written: public."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    comment: str = ""  # begins lines that are no rows; "": none does
+    quote: str = '"'
 
 
 class Coding(NamedTuple):
