@@ -4,6 +4,7 @@ import io
 from collections import UserList
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc.data.tables import read_rows
+from dpmc.data.tables import of_length, read_rows
 from dpmc.models.columns import Coding
-from dpmc.releases.rows import of_length, read_release_rows
+
+read_release_rows = partial(read_rows, private=True)
 
 FLAGS = [[True, 1.5], [False, 2.0], [True, 3.0], [False, 4.0]]
 WHOLE = [[1, 1], [0, 2], [1, 3], [0, 4]]
@@ -130,10 +132,10 @@ def test_masks_of_columns_are_read_as_those_of_arrays() -> None:
     wanted = [[1, 4], [np.nan, 5], [3, 6]]
     np.testing.assert_array_equal(read_release_rows({"x": column, "y": [4, 5, 6]}, ["x", "y"]), wanted)
     np.testing.assert_array_equal(
-        read_release_rows({"x": column}, ["x"], Coding({}, {"x": 7})), [[1], [7], [3]]
+        read_release_rows({"x": column}, ["x"], Coding.of({}, {"x": 7})), [[1], [7], [3]]
     )
     words = np.ma.masked_array(["low", "high", "low"], [True, False, False])
-    found = read_release_rows({"x": words}, ["x"], Coding({"x": ("low", "high")}))
+    found = read_release_rows({"x": words}, ["x"], Coding.of({"x": ("low", "high")}))
     np.testing.assert_array_equal(found, [[np.nan], [1], [0]])
     rows = [np.ma.masked_array([1.0, 999999.0], [False, True]), [3.0, 4.0]]
     np.testing.assert_array_equal(read_release_rows(rows, ["x", "y"]), [[1, np.nan], [3, 4]])
@@ -157,7 +159,7 @@ def test_truth_values_are_the_same_as_text(last: str, levels: tuple[Any, ...] | 
         model = dpmc.LinearRegression("y", ["z"], levels={"flag": levels})
         columns, known = ["y", "flag"], model.coding.levels
     found = read_release_rows(
-        pandas.read_csv(io.StringIO(f"{text}4,{last}\n")), columns or None, Coding(known)
+        pandas.read_csv(io.StringIO(f"{text}4,{last}\n")), columns or None, Coding.of(known)
     )
     np.testing.assert_array_equal(found[:3], [[1, 1], [2, 0], [3, 1]])
     np.testing.assert_equal(found[3], [4, 1 if last == "True" else np.nan])
@@ -168,12 +170,12 @@ def test_truth_values_are_the_same_as_text(last: str, levels: tuple[Any, ...] | 
 def test_levels_that_are_numbers_are_the_same_as_text(last: str, levels: tuple[Any, ...]) -> None:
     model = dpmc.LinearRegression("y", ["z"], levels={"code": levels})
     table = pandas.read_csv(io.StringIO(f"y,code\n1,01\n1,2.50\n1,1234567\n1,{last}\n"))
-    found = read_release_rows(table, ["code"], Coding(model.coding.levels))
+    found = read_release_rows(table, ["code"], Coding.of(model.coding.levels))
     np.testing.assert_array_equal(found, [[0], [1], [2], [np.nan]])
 
 
 def test_an_entry_that_is_no_level_raises_nothing() -> None:
-    coding = Coding({"a": ("low", "high", "nan")}, {"b": 9})
+    coding = Coding.of({"a": ("low", "high", "nan")}, {"b": 9})
     for entry in ENTRIES:
         table = pandas.DataFrame({"a": pandas.Series(["low", entry], dtype=object), "b": [1, 2]})
         assert np.isnan(read_release_rows(table, ["a", "b"], coding)[1, 0])

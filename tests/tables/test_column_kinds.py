@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding
-from dpmc.releases.rows import read_release_rows
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
+
+read_release_rows = partial(read_rows, private=True)
 
 BIG = 2**62
 
@@ -179,7 +181,7 @@ def test_dates_and_times_may_be_levels(kind: str, way: Any, tmp_path: Path) -> N
     levels = tuple(dict.fromkeys(str(entry) for entry in pandas.Series(in_frame(plain, tmp_path)["c"])))
     if way is in_file:
         levels = tuple(dict.fromkeys(str(entry.as_py()) for entry in plain))
-    coding = Coding({"c": levels})
+    coding = Coding.of({"c": levels})
     wanted = outcome(read_release_rows, way(plain, tmp_path), ("c",), coding)
     assert wanted[0, 0] == 0.0 and np.isfinite(wanted).all()
     np.testing.assert_array_equal(outcome(read_rows, way(plain, tmp_path), ("c",), coding), wanted)

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import dpmc
 from dpmc.common.errors import DpmcError
 from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding, text_of
-from dpmc.releases.rows import read_release_rows
+
+read_release_rows = partial(read_rows, private=True)
 
 READERS = [read_rows, read_release_rows]
 FRAME = pandas.DataFrame({"x": [1.0, 2.0], "y": [10.0, 20.0]})
@@ -229,7 +231,7 @@ def test_levels_do_not_collide(read: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_level_has_one_place_in_all_its_forms(read: Any) -> None:
-    coding = Coding({"g": ("01", "2.50", "1e23", "True")})
+    coding = Coding.of({"g": ("01", "2.50", "1e23", "True")})
     forms = [["01", "1.00", Decimal(1)], ["2.5", 2.5, np.float32(2.5)], [1e23, "1e23", "1.0e+23"]]
     for place, entries in enumerate(forms):
         if place == 0:  # "True" is 1, too, so that numbers say not which of both they are
@@ -283,7 +285,7 @@ def test_ends_of_lines_and_case_of_suffixes_do_not_matter(
 
 
 def test_a_broken_line_is_refused_in_the_lab_and_no_numbers_in_a_release(tmp_path: Path) -> None:
-    coding = Coding({}, {"y": 7.0})  # which fills no entry of such a line
+    coding = Coding.of({}, {"y": 7.0})  # which fills no entry of such a line
     for line, words in (
         ("5", "line 3: column y is missing; every line must be a row"),
         ("5,6,7", "line 3: has 3 entries, must have 2"),

@@ -6,6 +6,7 @@ from collections import UserList
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import pytest
 from dpmc.common.errors import DpmcError
 from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding
-from dpmc.releases.rows import read_release_rows
+
+read_release_rows = partial(read_rows, private=True)
 
 NAN = float("nan")
 
@@ -156,8 +158,8 @@ OBJECTS: dict[str, tuple[Any, float]] = {
 }
 ENTRIES = {repr(text)[:20]: (text, x) for text, x in (TEXTS | QUOTED).items()} | OBJECTS
 PLAIN = [1.0, 2.0, 3.0, 4.0]
-CATEGORY = Coding({"x": ("1.0", "2", "3", "four")})
-FILLED = Coding({}, {"x": 9.0})
+CATEGORY = Coding.of({"x": ("1.0", "2", "3", "four")})
+FILLED = Coding.of({}, {"x": 9.0})
 
 
 def outcome(read: Callable[..., np.ndarray], source: Any, coding: Coding | None = None) -> Any:

@@ -207,4 +207,4 @@ def _coded(
         if name in known and text_of(value) not in known[name]:
             raise DpmcError(f"{where}: {shown(value)} must be one of the levels {known[name]}")
         filled[name] = text_of(value) if name in known else float(array([value], (1,), where)[0])
-    return shares, Coding(known, filled)
+    return shares, Coding.of(known, filled)
