@@ -242,15 +242,15 @@ def _names(
     if not any(first):
         raise DpmcError(f"{where}: is blank, must be the names of the columns")
     if not dialect.comment and first[0].startswith("#"):
-        rule = "is a comment: remove it, or declare `comment` by a codebook"
+        rule = "is a comment: remove it, or declare `commentChar` in a codebook"
         raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if len(first) == 1 and re.search(r"[,;\t|]", first[0]):
-        rule = f"columns must be separated by {shown(dialect.delimiter)}: write the table so"
-        raise DpmcError(
-            f"{where}: {shown(first[0])}: {rule}, or declare `delimiter` in the codebook's dialect"
+        rule = (
+            f"columns must be separated by {shown(dialect.delimiter)}, or declare `delimiter` in a codebook"
         )
+        raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if "\ufffd" in "".join(first):
-        rule = f"is not text in {dialect.encoding.upper()}: declare `encoding` by a codebook"
+        rule = f"is not text in {dialect.encoding.upper()}: declare `encoding` in a codebook"
         raise DpmcError(f"{where}: {rule}")
     if all(DECIMAL.fullmatch(item) for item in first):
         if private:

@@ -94,6 +94,13 @@ class Declared:
             digits = f"(?:[0-9]{{1,3}}(?:{re.escape(self.group)}[0-9]{{3}})+|[0-9]+)"
         return re.compile(f"[-+]?(?:{digits}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
+    def _meaning(self, entry: object) -> float | str | None:
+        """Return 1 or 0 for a word for true or false, None for one for a missing entry, else ""."""
+        text = text_of(entry).casefold()
+        if self._by_text and text not in self._words and DECIMAL.fullmatch(text):
+            text = text_of(Decimal(text))
+        return self._words.get(text, "")
+
     def is_missing(self, entry: object) -> bool:
         """Return whether an entry is None, NaN or a declared text for a missing one, and no level."""
         if not isinstance(entry, str):
@@ -101,20 +108,19 @@ class Declared:
 
             if pandas.isna(entry) is True:  # an array for a list
                 return True
-        text = text_of(entry) if isinstance(entry, str) or self._by_text else "0"
-        return text not in self._places and self._words.get(text.casefold(), 0.0) is None
+            if not self._by_text:
+                return False
+        return self._meaning(entry) is None and text_of(entry) not in self._places
 
     def number(self, entry: object) -> float:
         """Return an entry as a number, that of a category as the place of its level; NaN for what is odd."""
         try:
             if isinstance(entry, complex | np.complexfloating) and entry.imag == 0.0:
                 entry = entry.real  # one complex number makes all entries of an array complex
-            if isinstance(entry, Unreadable) or self.is_missing(entry):
-                if self.fill is None or isinstance(entry, Unreadable):
-                    return np.nan
-                entry = self.fill
+            if self.is_missing(entry):
                 if not self.levels:
-                    return float(entry)
+                    return np.nan if self.fill is None else float(self.fill)
+                entry = self.fill
             if self.levels:
                 # A number and its text have one place: one row may decide which of them a column holds.
                 keys = text_of(entry), value_of(entry)
@@ -125,15 +131,15 @@ class Declared:
 
     def _plain(self, entry: Any) -> float:
         """Return the number of an entry that is no level and not missing."""
-        if isinstance(entry, str) or self._by_text and not isinstance(entry, bool | np.bool_):
-            text = text_of(entry)
-            if (word := self._words.get(text.casefold())) is not None:
+        truth, text = isinstance(entry, bool | np.bool_), isinstance(entry, str)
+        if text or (self._by_text and not truth):
+            if isinstance(word := self._meaning(entry), float):
                 return word
-            if isinstance(entry, str) and self.type not in ("boolean", "string"):
-                plain = text.replace(self.group, "").replace(self.decimal, ".")
-                return float(plain) if self._written.fullmatch(text) else np.nan
-        counts = self.type not in ("boolean", "string") or isinstance(entry, bool | np.bool_)
-        return float(entry) if counts and is_number(entry) else np.nan
+        if not truth and (self.type in ("boolean", "string") or not (text or is_number(entry))):
+            return np.nan
+        if text and not self._written.fullmatch(entry := same_name(entry)):
+            return np.nan
+        return float(entry.replace(self.group, "").replace(self.decimal, ".") if text else entry)
 
     def numbers(self, column: Any, where: str) -> np.ndarray:
         """Return a column (n,) as floats, with NaN or infinity for odd entries.
@@ -196,7 +202,7 @@ class Declared:
         if text and not missing:
             cure = "; a text needs `levels`, or a codebook with words for true and false"
             if re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
-                cure = "; a codebook declares its marks, `decimal` and `group`"
+                cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
             elif "\ufffd" in text:
                 cure = "; it is no text in the file's `encoding`, which a codebook declares"
         return f": {shown(entry)} is not a number{cure}"

@@ -87,8 +87,10 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
         )
     try:
         frame = narwhals.from_native(source, eager_only=True, allow_series=True, pass_through=True)
-    except narwhals.exceptions.DuplicateError as error:
-        raise DpmcError(f"{where}: two columns have the same name: rename one ({error})") from None
+    except narwhals.exceptions.DuplicateError:
+        names = list(getattr(source, "column_names", source.columns))
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DpmcError(f"{where}: two columns have the same name, {twice}: rename one") from None
     if isinstance(frame, narwhals.Series):
         frame = frame.to_frame()
     if isinstance(frame, narwhals.DataFrame):
@@ -108,7 +110,7 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
     elif isinstance(source, Mapping):
         return _of_mapping(source, where)
     records = getattr(getattr(source, "dtype", None), "names", None)
-    if records or any(getattr_static(source, name, None) is not None for name in WITH_NAMES):
+    if records or any(getattr_static(source, name, ...) is not ... for name in WITH_NAMES):
         rule = "convert it, for example with .to_pandas() or pandas.DataFrame(…)"
         raise DpmcError(f"{where}: has columns with names, and they cannot be read by name: {rule}")
     if isinstance(source, Sequence):
