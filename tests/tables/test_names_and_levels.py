@@ -248,7 +248,7 @@ def test_a_level_without_a_text_is_refused(level: Any) -> None:
     [
         (
             "y;x\n1,5;2\n2,5;3\n",
-            "line 1: 'y;x': columns must be separated by ',', or declare `delimiter`",
+            "line 1: 'y;x': columns must be separated by ','; or declare another `delimiter`",
         ),
         ("y\tx\n1\t2\n", "columns must be separated by ','"),
         ("# from the register\ny,x\n1,2\n", "line 1: '# from the register': is a comment: remove it"),

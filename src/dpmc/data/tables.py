@@ -246,7 +246,7 @@ def _names(
         raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if len(first) == 1 and re.search(r"[,;\t|]", first[0]):
         rule = (
-            f"columns must be separated by {shown(dialect.delimiter)}, or declare `delimiter` in a codebook"
+            f"columns must be separated by {shown(dialect.delimiter)}; or declare another `delimiter`"
         )
         raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if "\ufffd" in "".join(first):

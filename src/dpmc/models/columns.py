@@ -132,9 +132,9 @@ class Declared:
     def _plain(self, entry: Any) -> float:
         """Return the number of an entry that is no level and not missing."""
         truth, text = isinstance(entry, bool | np.bool_), isinstance(entry, str)
-        if text or (self._by_text and not truth):
-            if isinstance(word := self._meaning(entry), float):
-                return word
+        by_word = text or (self._by_text and not truth)
+        if by_word and isinstance(word := self._meaning(entry), float):
+            return word
         if not truth and (self.type in ("boolean", "string") or not (text or is_number(entry))):
             return np.nan
         if text and not self._written.fullmatch(entry := same_name(entry)):
