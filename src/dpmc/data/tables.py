@@ -245,9 +245,7 @@ def _names(
         rule = "is a comment: remove it, or declare `commentChar` in a codebook"
         raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if len(first) == 1 and re.search(r"[,;\t|]", first[0]):
-        rule = (
-            f"columns must be separated by {shown(dialect.delimiter)}; or declare another `delimiter`"
-        )
+        rule = f"columns must be separated by {shown(dialect.delimiter)}; or declare another `delimiter`"
         raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if "\ufffd" in "".join(first):
         rule = f"is not text in {dialect.encoding.upper()}: declare `encoding` in a codebook"

@@ -197,7 +197,7 @@ class Declared:
             return f": {shown(entry)} is not a level ({known}){cure}"
         if text == "":
             return f" is missing, must be a number{cure}"
-        if (missing and text is None) or np.isinf(x):
+        if np.isinf(x) or (missing and text is None and not (is_number(entry) and entry == entry)):
             return f": is NaN or infinite, must be a number{cure}"
         if text and not missing:
             cure = "; a text needs `levels`, or a codebook with words for true and false"

@@ -80,11 +80,6 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
     """
     import narwhals  # slow to import
 
-    if getattr(getattr(source, "columns", None), "nlevels", 1) > 1:
-        raise DpmcError(
-            f"{where}: has names of {source.columns.nlevels} levels; make them one: "
-            'table.columns = ["_".join(map(str, name)) for name in table.columns]'
-        )
     try:
         frame = narwhals.from_native(source, eager_only=True, allow_series=True, pass_through=True)
     except narwhals.exceptions.DuplicateError:
@@ -94,7 +89,7 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
     if isinstance(frame, narwhals.Series):
         frame = frame.to_frame()
     if isinstance(frame, narwhals.DataFrame):
-        names, columns = _names(frame.columns), frame.columns
+        names, columns = _names(frame.columns, where), frame.columns
         return Table(where, names, frame.shape, lambda i: frame.get_column(columns[i]).to_native())
     if hasattr(source, "dims"):
         import xarray
@@ -103,7 +98,7 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
             return _of_dataset(source, where)
         if isinstance(source, xarray.DataArray):
             index = source.indexes.get(source.dims[1]) if source.ndim == 2 else None
-            names = [] if index is None else _names(index)
+            names = [] if index is None else _names(index, where)
             if source.ndim == 1 and isinstance(source.name, str):
                 names = [same_name(source.name)]
             return _of_array(source.values, names, where)
@@ -118,8 +113,13 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
     return _of_array(_unmasked(source), [], where)
 
 
-def _names(labels: Any) -> list[str]:
+def _names(labels: Any, where: str) -> list[str]:
     """Return the names of a table's columns; [] if they are 0, 1, …: it has none."""
+    for levels in [len(label) for label in labels if isinstance(label, tuple)][:1]:
+        raise DpmcError(
+            f"{where}: has names of {levels} levels; make them one: "
+            'table.columns = ["_".join(map(str, name)) for name in table.columns]'
+        )
     return [] if list(labels) == list(range(len(labels))) else list(map(same_name, labels))
 
 
