@@ -21,17 +21,7 @@ import numpy as np
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, shown
-from dpmc.models.columns import (
-    USUALLY_MISSING,
-    Coding,
-    Declared,
-    Dialect,
-    Unreadable,
-    entries_of,
-    is_number,
-    same_name,
-    text_of,
-)
+from dpmc.models.columns import Coding, Declared, Dialect, Unreadable, entries_of, same_name, text_of
 from dpmc.models.in_memory import Table, table_of
 
 
@@ -56,17 +46,17 @@ def read_rows(
 
     Parameters
     ----------
-    source : an array (n, k) or (n,), a list of rows, a mapping of columns, a data frame or series that
-        narwhals takes (pandas, polars, pyarrow, …), a DataArray or Dataset of xarray with one dimension
+    source : an array (n, k) or (n,), a list of rows, a mapping of columns, a data frame or series of pandas,
+        polars, pyarrow and others that narwhals takes, a DataArray or Dataset of xarray with one dimension
         shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or .xlsx file (needs
-        openpyxl; its first sheet; not if private).
+        openpyxl; its first sheet).
     columns : names of the columns to read, in this order; None: all but that of `persons`. Other columns may
         hold anything. If the table has no names, these are the names of its columns, which must be as many.
     coding : what is declared of columns and of a CSV file, in tables with names; without names a category is
         the place of its level.
     persons : drops rows beyond the first `most` of each person.
-    private : for a release. Odd entries are NaN or infinite, all rows are kept, a CSV file begins with a line
-        of names, and a list needs `columns`.
+    private : for a release. All rows are kept, odd entries are NaN or infinite, a CSV file must begin with a
+        line of names, a list needs `columns`, and .xlsx is refused.
 
     Raises DpmcError for a table that is refused; if not `private` also for an odd entry, naming place, row,
     column, rule and cure.
@@ -109,11 +99,12 @@ def _kept(table: Table, persons: Persons | None, coding: Coding) -> np.ndarray:
         # Blanks around a text, and a word for a missing value, would hide whose the row is.
         if isinstance(entry, Unreadable) or declared.is_missing(entry):
             raise DpmcError(f"{table.place(row, persons.column)}: says not whose the row is")
-        who = text_of(entry) if isinstance(entry, str) or is_number(entry) else entry
         try:
-            counts[who] += 1
-        except TypeError:  # a list, or another value that cannot be looked up
+            hash(entry)
+            who = text_of(entry)
+        except Exception:  # a list, or another value that cannot be looked up
             raise DpmcError(f"{table.where}: column {persons.column}: must be texts or numbers") from None
+        counts[who] += 1
         kept[row] = counts[who] <= persons.most
     return kept
 
@@ -125,10 +116,11 @@ def _of_file(path: Path, columns: Sequence[str] | None, dialect: Dialect, privat
         ends = ", ".join(end for end in files.TABLES if not (private and end == ".xlsx"))
         raise DpmcError(f"{path}: must end in {ends}, or be read by pandas and given as table")
     try:
-        content = path.read_bytes() if ".csv" in name else path.open("rb").close()
+        with path.open("rb") as file:
+            content = file.read() if name.endswith((".csv", ".gz")) else b""
         if name.endswith(".parquet"):
             return _of_parquet(path)
-        if content is None:
+        if name.endswith(".xlsx"):
             import pandas
 
             # Texts such as NA stay texts, to be refused or filled as in a CSV.
@@ -187,10 +179,8 @@ def _of_csv(
     content = content.removeprefix(codecs.BOM_UTF8)
     end = b"\r" if re.match(rb"[^\r\n]*\r(?!\n)", content) else b"\n"
     # Lines before texts: a byte that is no text must not hide the end of its line.
-    lines = [
-        line.removesuffix(b"\r").decode(dialect.encoding, "replace")
-        for line in content.removesuffix(end).split(end)
-    ]
+    parts = [line.removesuffix(b"\r") for line in content.removesuffix(end).split(end)]
+    lines = [part.decode(dialect.encoding, "replace") for part in parts]
     above = 0
     while dialect.comment and above < len(lines) and lines[above].startswith(dialect.comment):
         above += 1
@@ -221,9 +211,8 @@ def _fields(line: str, dialect: Dialect) -> list[str]:
     """Return the fields of one line of CSV; [] if it is none."""
     if not dialect.quote or dialect.quote not in line:
         return line.split(dialect.delimiter)
-    reader = csv.reader(
-        [f"{line}\n", ""], delimiter=dialect.delimiter, quotechar=dialect.quote, skipinitialspace=True
-    )
+    options: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
+    reader = csv.reader([f"{line}\n", ""], skipinitialspace=True, **options)
     try:
         fields = next(reader)
     except csv.Error:
@@ -242,14 +231,12 @@ def _names(
     if not any(first):
         raise DpmcError(f"{where}: is blank, must be the names of the columns")
     if not dialect.comment and first[0].startswith("#"):
-        rule = "is a comment: remove it, or declare `commentChar` in a codebook"
-        raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
+        raise DpmcError(f"{where}: {shown(first[0])}: is a comment: remove it, or declare `commentChar`")
     if len(first) == 1 and re.search(r"[,;\t|]", first[0]):
         rule = f"columns must be separated by {shown(dialect.delimiter)}; or declare another `delimiter`"
         raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
     if "\ufffd" in "".join(first):
-        rule = f"is not text in {dialect.encoding.upper()}: declare `encoding` in a codebook"
-        raise DpmcError(f"{where}: {rule}")
+        raise DpmcError(f"{where}: is not text in {dialect.encoding.upper()}: declare `encoding`")
     if all(DECIMAL.fullmatch(item) for item in first):
         if private:
             raise DpmcError(f"{where}: must be the names of the columns; a release reads no other file")
@@ -260,7 +247,7 @@ def _names(
                 f"{where}: column {i + 1} has no name; if it only numbers the rows, "
                 "write the table without it (pandas: index=False; R: row.names=FALSE), else name it"
             )
-        if not (item[0].isalpha() or item[0] == "_" != item) or item.casefold() in USUALLY_MISSING:
+        if not (item[0].isalpha() or item[0] == "_" != item) or Declared().is_missing(item):
             rule = "is neither a number nor a column's name: a first row must not lack a value"
             raise DpmcError(f"{where}: {shown(item)} {rule}")
     return first

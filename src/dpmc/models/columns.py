@@ -24,23 +24,8 @@ from dpmc.common.values import DECIMAL, shown
 
 #: Texts that usually say that an entry is missing.
 USUALLY_MISSING = (
-    *(
-        "",
-        "na",
-        "n/a",
-        "n.a.",
-        "n.a",
-        "na.",
-        "nan",
-        "nan(ind)",
-        "nat",
-        "null",
-        "none",
-        "nil",
-        "missing",
-        "unknown",
-    ),
-    *("undefined", "not available", "no data"),
+    *("", "not available", "no data"),
+    *"na n/a n.a. n.a na. nan nan(ind) nat null none nil missing unknown undefined".split(),
 )
 #: Stored types by the beginnings of their names in NumPy, pandas, Arrow and polars.
 _TEXTS = re.compile("(large_)?string", re.I)  # not pandas' `str`, which one odd entry gives to a column
@@ -68,23 +53,36 @@ class Declared:
     maximum: float | None = None  # a number above it is odd
 
     @cached_property
-    def _places(self) -> dict[str | Decimal, float]:
-        """Return the places of levels: by text and, if it is a number that no other level is, by number."""
-        values = [value_of(text) for text in self.levels]
-        texts = {same_name(text): float(i) for i, text in enumerate(self.levels)}
-        return texts | {x: float(i) for i, x in enumerate(values) if x is not None and values.count(x) == 1}
+    def _places(self) -> dict[str, float]:
+        """Return the places of levels by text."""
+        return {same_name(text): float(i) for i, text in enumerate(self.levels)}
 
     @cached_property
-    def _words(self) -> dict[str, float | None]:
-        """Return words for true, false and (None) a missing entry, in lower case."""
-        words = {**dict.fromkeys(self.false, 0.0), **dict.fromkeys(self.true, 1.0)}
-        return {same_name(word).casefold(): x for word, x in {**words, **dict.fromkeys(self.missing)}.items()}
+    def _filled(self) -> float:
+        """Return what a missing entry is: the fill, or NaN."""
+        fill = self._places[text_of(self.fill)] if self.levels and self.fill is not None else self.fill
+        return np.nan if fill is None else float(fill)
+
+    @cached_property
+    def _words(self) -> dict[str, float]:
+        """Return what words for true, false and a missing entry are, in lower case."""
+        words = {} if self.levels else dict.fromkeys(self.false, 0.0) | dict.fromkeys(self.true, 1.0)
+        words |= dict.fromkeys(self.missing, self._filled)
+        return {same_name(word).casefold(): x for word, x in words.items()}
+
+    @cached_property
+    def _codes(self) -> dict[Decimal | None, float]:
+        """Return what levels and words that are numbers are, by number; not a number of two levels."""
+        values = [value_of(text) for text in self.levels]
+        codes: dict[Decimal | None, float]
+        codes = {Decimal(word): x for word, x in self._words.items() if DECIMAL.fullmatch(word)}
+        return codes | {x: float(i) for i, x in enumerate(values) if x is not None and values.count(x) == 1}
 
     @cached_property
     def _by_text(self) -> bool:
         """Return whether a number must be compared with levels or words."""
-        codes = any(DECIMAL.fullmatch(word) and float(word) != x for word, x in self._words.items())
-        return bool(self.levels) or codes or self.type in ("boolean", "string")
+        other = self.levels or self.type in ("boolean", "string")
+        return bool(other) or any(code != x for code, x in self._codes.items())
 
     @cached_property
     def _written(self) -> re.Pattern[str]:
@@ -94,52 +92,40 @@ class Declared:
             digits = f"(?:[0-9]{{1,3}}(?:{re.escape(self.group)}[0-9]{{3}})+|[0-9]+)"
         return re.compile(f"[-+]?(?:{digits}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
-    def _meaning(self, entry: object) -> float | str | None:
-        """Return 1 or 0 for a word for true or false, None for one for a missing entry, else ""."""
-        text = text_of(entry).casefold()
-        if self._by_text and text not in self._words and DECIMAL.fullmatch(text):
-            text = text_of(Decimal(text))
-        return self._words.get(text, "")
-
     def is_missing(self, entry: object) -> bool:
         """Return whether an entry is None, NaN or a declared text for a missing one, and no level."""
-        if not isinstance(entry, str):
-            import pandas  # slow to import
+        try:
+            text = text_of(entry)
+            word = text not in self._places and text.casefold() in map(str.casefold, self.missing)
+            return word or (not isinstance(entry, str) and _is_none(entry))
+        except Exception:  # of methods of the entry
+            return False
 
-            if pandas.isna(entry) is True:  # an array for a list
-                return True
-            if not self._by_text:
-                return False
-        return self._meaning(entry) is None and text_of(entry) not in self._places
-
-    def number(self, entry: object) -> float:
+    def number(self, entry: Any) -> float:
         """Return an entry as a number, that of a category as the place of its level; NaN for what is odd."""
         try:
             if isinstance(entry, complex | np.complexfloating) and entry.imag == 0.0:
                 entry = entry.real  # one complex number makes all entries of an array complex
-            if self.is_missing(entry):
-                if not self.levels:
-                    return np.nan if self.fill is None else float(self.fill)
-                entry = self.fill
-            if self.levels:
-                # A number and its text have one place: one row may decide which of them a column holds.
-                keys = text_of(entry), value_of(entry)
-                return next((self._places[key] for key in keys if key in self._places), np.nan)
-            return self._plain(entry)
+            text = same_name(entry) if isinstance(entry, str) else None
+            if text is None and _is_none(entry):
+                return self._filled
+            truth = isinstance(entry, bool | np.bool_) and not self.levels
+            if text is not None or (self._by_text and not truth):
+                key = text_of(entry) if text is None else text
+                found = self._places.get(key, self._words.get(key.casefold()))
+                if found is None and self._by_text:
+                    # A number and its text are the same: one row may decide which of them a column holds.
+                    found = self._codes.get(value_of(entry))
+                if found is not None or self.levels:
+                    return np.nan if found is None else found
+            if not truth and self.type in ("boolean", "string"):
+                return np.nan
+            if text is not None:
+                plain = text.replace(self.group, "").replace(self.decimal, ".")
+                return float(plain) if self._written.fullmatch(text) else np.nan
+            return float(entry) if is_number(entry) else np.nan
         except Exception:  # of methods of the entry; or a number that no float is near
             return np.nan
-
-    def _plain(self, entry: Any) -> float:
-        """Return the number of an entry that is no level and not missing."""
-        truth, text = isinstance(entry, bool | np.bool_), isinstance(entry, str)
-        by_word = text or (self._by_text and not truth)
-        if by_word and isinstance(word := self._meaning(entry), float):
-            return word
-        if not truth and (self.type in ("boolean", "string") or not (text or is_number(entry))):
-            return np.nan
-        if text and not self._written.fullmatch(entry := same_name(entry)):
-            return np.nan
-        return float(entry.replace(self.group, "").replace(self.decimal, ".") if text else entry)
 
     def numbers(self, column: Any, where: str) -> np.ndarray:
         """Return a column (n,) as floats, with NaN or infinity for odd entries.
@@ -148,26 +134,21 @@ class Declared:
         a stored type that cannot be what is declared.
         """
         stored = stored_type(column)
-        nothing = _NOTHING.match(stored) or _TIMES.match(stored) and not self.levels
-        if nothing or _TEXTS.match(stored) and self.type in ("number", "integer") and not self.levels:
-            rule = f"is declared {self.type}: cast it, or declare it a string"
-            rule = "holds no numbers: write numbers, such as days since a public date" if nothing else rule
-            raise DpmcError(f"{where}: type {stored} {rule}")
+        if _NOTHING.match(stored) or (_TIMES.match(stored) and not self.levels):
+            raise DpmcError(f"{where}: type {stored} holds no numbers: write days since a public date, …")
+        if self.type in ("number", "integer") and _TEXTS.match(stored) and not self.levels:
+            raise DpmcError(f"{where}: type {stored} is declared {self.type}: cast it, or declare a string")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of an entry's methods, and of numbers beyond double precision
-            if (numbers := _numbers_of(column)) is not None and not self._by_text:
-                x = np.array(numbers, dtype=float)
-                x[np.isnan(x)] = np.nan if self.fill is None else self.fill
+            entries = entries_of(column)
+            if isinstance(entries, np.ndarray) and entries.dtype.kind in "fiub" and not self._by_text:
+                x = np.array(entries, dtype=float)
+                x[np.isnan(x)] = self._filled
             else:
-                x = np.array([self.number(entry) for entry in entries_of(column)], dtype=float)
-        if self._bounded:
+                x = np.array([self.number(entry) for entry in entries], dtype=float)
+        if self.type == "integer" or self.minimum is not None or self.maximum is not None:
             x[[bool(self._beyond(value)) for value in x.tolist()]] = np.nan
         return x
-
-    @property
-    def _bounded(self) -> bool:
-        """Return whether not every number is one of the column."""
-        return self.type == "integer" or not self.minimum is self.maximum is None
 
     def _beyond(self, x: float) -> str:
         """Return the rule that a number breaks; "" if none."""
@@ -182,30 +163,24 @@ class Declared:
     def wrong(self, entry: Any) -> str:
         """Return what is wrong with an odd entry, and its cure."""
         entry = entry.item() if isinstance(entry, np.generic) else entry
-        x = self.number(entry)
+        x, text = self.number(entry), same_name(entry) if isinstance(entry, str) else ""
+        missing, alike = self.is_missing(entry), [k for k in self.levels if k.casefold() == text.casefold()]
         if rule := self._beyond(x):
             return f": {shown(entry)} {rule}"
-        try:
-            missing = self.is_missing(entry)
-        except Exception:  # of methods of the entry
-            missing = False
-        cure = "; `fills` says what stands for a missing value" if missing else ""
-        text = same_name(entry) if isinstance(entry, str) else None
+        cure = "; a text needs `levels`, or a codebook with words for true and false" if text else ""
+        if missing:
+            cure = "; `fills` says what stands for a missing value"
+        elif re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
+            cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
+        elif "\ufffd" in text:
+            cure = "; it is no text in the file's `encoding`, which a codebook declares"
         if self.levels:
-            alike = [level for level in self.levels if text and level.casefold() == text.casefold()]
             known = f"write {shown(alike[0])}" if alike else ", ".join(self.levels)
-            return f": {shown(entry)} is not a level ({known}){cure}"
-        if text == "":
-            return f" is missing, must be a number{cure}"
-        if np.isinf(x) or (missing and text is None and not (is_number(entry) and entry == entry)):
-            return f": is NaN or infinite, must be a number{cure}"
-        if text and not missing:
-            cure = "; a text needs `levels`, or a codebook with words for true and false"
-            if re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
-                cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
-            elif "\ufffd" in text:
-                cure = "; it is no text in the file's `encoding`, which a codebook declares"
-        return f": {shown(entry)} is not a number{cure}"
+            return f": {shown(entry)} is not a level ({known}){cure if missing else ''}"
+        if isinstance(entry, str):
+            return f"{f': {shown(entry)} is not' if text else ' is missing, must be'} a number{cure}"
+        nothing = np.isinf(x) or (missing and not (is_number(entry) and entry == entry))  # NaN is not itself
+        return f": {'is NaN or infinite, must be' if nothing else f'{shown(entry)} is not'} a number{cure}"
 
 
 @dataclass(frozen=True)
@@ -274,6 +249,13 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
 
 
+def _is_none(entry: Any) -> bool:
+    """Return whether an entry that is no text is None or NaN."""
+    import pandas  # slow to import
+
+    return pandas.isna(entry) is True  # an array for a list
+
+
 def value_of(value: Any) -> Decimal | None:
     """Return the exact number that a level shows, of a truth value 1 or 0; None for what is no number."""
     text = text_of(value)
@@ -283,35 +265,35 @@ def value_of(value: Any) -> Decimal | None:
 
 def stored_type(column: Any) -> str:
     """Return the name of the type that a column is stored as, of a category that of its levels; "": none."""
-    kind = getattr(column, "dtype", getattr(column, "type", ""))
+    kind: Any = getattr(column, "dtype", getattr(column, "type", ""))
     kind = getattr(getattr(kind, "categories", None), "dtype", getattr(kind, "pyarrow_dtype", kind))
     return str(kind.value_type if str(kind).startswith(("dictionary", "run_end")) else kind)
 
 
 def series_of(column: Any) -> Any:
-    """Return a series of narwhals, or a column of another kind as it is."""
+    """Return a series of narwhals; of another array its entries, with NaN for masked ones; else a list."""
     import narwhals  # slow to import
 
-    return narwhals.from_native(column, series_only=True, pass_through=True)
+    series = narwhals.from_native(column, series_only=True, pass_through=True)
+    if hasattr(series, "to_native"):
+        return series
+    return np.asarray(unmasked(column)) if hasattr(column, "__array__") else list(column)
 
 
-def _numbers_of(column: Any) -> np.ndarray | None:
-    """Return a column that is stored as plain numbers as an array; None for another one."""
-    series = series_of(column)
-    if isinstance(series, np.ndarray):
-        return series if series.dtype.kind in "fiub" else None
-    plain = hasattr(series, "to_native") and (series.dtype.is_float() or series.dtype.is_integer())
-    return series.to_numpy() if plain else None
+def unmasked(array: Any) -> Any:
+    """Return an array with NaN for what is masked; anything else as it is."""
+    return np.ma.filled(array.astype(object), np.nan) if np.ma.isMaskedArray(array) else array
 
 
-def entries_of(column: Any) -> Sequence[Any]:
-    """Return the entries of a column as objects of Python or NumPy."""
-    series = series_of(column)
+def entries_of(column: Any) -> Sequence[Any] | np.ndarray:
+    """Return the entries of a column as objects of Python or NumPy; of plain numbers as an array."""
+    series: Any = column
     try:
-        if not hasattr(series, "to_native"):
-            return list(series)
-        # Floats keep their type: as a float of Python 0.1 of 32 bits is not 0.1.
-        return list(series.to_numpy()) if series.dtype.is_float() else series.to_list()
+        if not hasattr(series := series_of(column), "to_native"):
+            return series
+        # As a float of Python 0.1 of 32 bits is not 0.1; and with nulls whole numbers would become floats.
+        plain = series.dtype.is_float() or (series.dtype.is_integer() and not series.null_count())
+        return series.to_numpy() if plain else series.to_list()
     except Exception:  # one entry cannot be read: it must not decide whether the others are
         return [_entry(series, i) for i in range(len(series))]
 

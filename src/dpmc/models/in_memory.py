@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
-from dpmc.models.columns import Coding, Declared, Unreadable, entries_of, same_name, series_of
+from dpmc.models.columns import Coding, Declared, Unreadable, entries_of, same_name, unmasked
 
 #: What libraries call the names of a table's columns, or a table with names.
 WITH_NAMES = ("columns", "column_names", "data_vars", "__dataframe__", "__arrow_c_stream__")
@@ -68,8 +68,7 @@ class Table(NamedTuple):
 
     def place(self, row: int, name: str) -> str:
         """Return where an entry is, for messages; the row is counted from 0."""
-        mark = ":" if self.line == "line" else ","
-        return f"{self.where}: {self.line} {row + self.first}{mark} column {name}"
+        return f"{self.where}: {self.line} {row + self.first}{':' if self.first else ','} column {name}"
 
 
 def table_of(source: Any, where: str, width: int | None = None) -> Table:
@@ -95,7 +94,10 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
         import xarray
 
         if isinstance(source, xarray.Dataset):
-            return _of_dataset(source, where)
+            if len({variable.dims for variable in source.data_vars.values()}) != 1:
+                rule = "must have variables along one and the same dimension, one a column"
+                raise DpmcError(f"{where}: {rule}")
+            return _of_mapping(source.data_vars, where)
         if isinstance(source, xarray.DataArray):
             index = source.indexes.get(source.dims[1]) if source.ndim == 2 else None
             names = [] if index is None else _names(index, where)
@@ -110,7 +112,7 @@ def table_of(source: Any, where: str, width: int | None = None) -> Table:
         raise DpmcError(f"{where}: has columns with names, and they cannot be read by name: {rule}")
     if isinstance(source, Sequence):
         source = _of_list(source, width, where)
-    return _of_array(_unmasked(source), [], where)
+    return _of_array(unmasked(source), [], where)
 
 
 def _names(labels: Any, where: str) -> list[str]:
@@ -123,34 +125,19 @@ def _names(labels: Any, where: str) -> list[str]:
     return [] if list(labels) == list(range(len(labels))) else list(map(same_name, labels))
 
 
-def _unmasked(source: Any) -> Any:
-    """Return an array with NaN for what is masked; anything else as it is."""
-    return np.ma.filled(source.astype(object), np.nan) if np.ma.isMaskedArray(source) else source
-
-
-def _of_dataset(data: Any, where: str) -> Table:
-    """Return a Dataset with one variable per column as a table."""
-    sizes = {variable.dims for variable in data.data_vars.values()}
-    if len(sizes) != 1 or len(next(iter(sizes))) != 1:
-        raise DpmcError(f"{where}: must have variables along one and the same dimension, one a column")
-    keys = list(data.data_vars)
-    shape = data[keys[0]].size, len(keys)
-    return Table(where, list(map(same_name, keys)), shape, lambda i: data[keys[i]].values)
-
-
 def _of_mapping(source: Mapping[Any, Any], where: str) -> Table:
     """Return a mapping of names to columns as a table."""
-    columns: list[Any] = []
-    for column in source.values():
+    import narwhals
+
+    columns = list(source.values())
+    for column in columns:
         many = isinstance(column, Sequence) and not isinstance(column, str | bytes)
-        many |= hasattr(series_of(column), "to_native")
-        if not many and getattr(column, "ndim", 0) != 1:
+        series = narwhals.from_native(column, series_only=True, pass_through=True)
+        if not many and not hasattr(series, "to_native") and getattr(column, "ndim", 0) != 1:
             raise DpmcError(f"{where}: must be columns by their names")
-        columns.append(column if many else np.asarray(_unmasked(column)))
     if len({len(column) for column in columns}) != 1:
         raise DpmcError(f"{where}: must have columns of the same length")
-    shape = len(columns[0]), len(columns)
-    return Table(where, list(map(same_name, source)), shape, lambda i: columns[i])
+    return Table(where, list(map(same_name, source)), (len(columns[0]), len(columns)), columns.__getitem__)
 
 
 def _of_array(source: Any, names: list[str], where: str) -> Table:
