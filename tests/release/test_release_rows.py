@@ -14,7 +14,8 @@ import pytest
 
 import dpmc
 from dpmc.data.tables import of_length, read_rows
-from dpmc.models.columns import Coding
+from dpmc.models.columns import Coding, Declared, Dialect
+from dpmc.privacy.data_ledger import DataLedger
 
 read_release_rows = partial(read_rows, private=True)
 
@@ -207,7 +208,31 @@ def test_n_is_kept_if_it_is_given(tmp_path: Path, make: Any, ledger: Any) -> Non
 def test_a_table_that_is_refused_spends_nothing(make: Any, ledger: Any, table: Any, words: str) -> None:
     with pytest.raises(dpmc.DpmcError, match=words):
         make(table)
-    assert len(ledger.entries) == 0
+    assert len(DataLedger.open(ledger.path).entries) == 0
+
+
+def test_what_is_declared_is_refused_or_read_before_anything_is_spent(
+    make: Any, ledger: Any, tmp_path: Path
+) -> None:
+    """A stored type that is not what is declared is refused; an odd entry changes neither n nor a message."""
+
+    class Declaring(dpmc.LinearRegression):
+        coding = Coding(  # type: ignore[assignment]
+            {"y": Declared("string", true=("yes",), false=("no",)), "x": Declared("number", decimal=",")},
+            Dialect(delimiter=";"),
+        )
+
+    model = Declaring("y", ["x"], true_theta=[0.5, 1.0], tempering=20)
+    table = pandas.DataFrame({"x": [f"0,{i}" for i in range(60)], "y": ["Yes", "no", "?"] * 20})
+    with pytest.raises(dpmc.DpmcError, match="column x: type string is declared number: cast it"):
+        make(table.astype({"x": "string"}), model)
+    assert len(DataLedger.open(ledger.path).entries) == 0
+    for path, odd in ((tmp_path / "a.csv", "0,5"), (tmp_path / "b.csv", "1.2.3")):
+        table.assign(x=[odd, *table["x"][1:]]).to_csv(path, index=False, sep=";")
+        assert make(path, model).attrs["n"] == 60
+        rows = read_release_rows(path, model.columns, model.coding)
+        np.testing.assert_array_equal(rows[1:4], [[0, 0.1], [np.nan, 0.2], [1, 0.3]])
+    assert len(DataLedger.open(ledger.path).entries) == 2
 
 
 def test_a_subclass_of_a_frame_is_released_by_name(make: Any) -> None:
