@@ -91,7 +91,7 @@ class Plan(NamedTuple):
                     f"iterations: {max(made, LEAST_ITERATIONS)} and {spare} spare ones, for processes that "
                     f"are stopped, exceed the budget: epsilon {cell.epsilon} allows {most}"
                 )
-        return cls(made, made + spare, block if releases.each else max(1, made), cell.kept_every(made))
+        return cls(made, made + spare, block if cell.queries().each else max(1, made), cell.kept_every(made))
 
 
 def release(
