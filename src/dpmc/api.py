@@ -69,9 +69,9 @@ def sample(
         An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or a class with
         `dimension` and `log_likelihood(theta, rows)`; or a name: "module:Class" or one of the catalogue.
     data
-        Private rows: a NumPy array (n, columns), a pandas or xarray table, or the path of a .csv, .csv.gz,
-        .parquet or .xlsx file. If the model names columns, they are selected by name. Or "tuning",
-        "fresh-0", …: simulated rows, as many as the model's `n`.
+        Private rows: a NumPy array (n, columns), a table of pandas, polars, pyarrow or xarray, or the path of
+        a .csv, .csv.gz, .parquet or .xlsx file. If the model names columns, they are selected by name.
+        Or "tuning", "fresh-0", …: simulated rows, as many as the model's `n`.
     algorithm
         The algorithm's name; see `dpmc.algorithms()`.
     epsilon

@@ -110,10 +110,10 @@ def release(
         non-private ones, TunaMH and DP-Fast MH. Nothing is spent then.
     """
     from dpmc.data import datasets
+    from dpmc.data.tables import of_length, read_rows
     from dpmc.evaluators.calls import open_closed_streams
     from dpmc.privacy.data_ledger import DataLedger
     from dpmc.releases import loop as releases
-    from dpmc.releases.rows import of_length, read_release_rows
     from dpmc.sampling.cell import Cell, Given
 
     open_closed_streams()
@@ -126,7 +126,7 @@ def release(
     if isinstance(data, str) and datasets.is_public(data):
         rows = datasets.build(label, name, data, definition=definition).rows
     else:
-        rows = read_release_rows(data, columns, coding)
+        rows = read_rows(data, columns, coding, private=True)
     rows = of_length(rows, None if n is None else checked("n", count, n))
     table = str(data) if isinstance(data, str | Path) else type(data).__name__
     source = (table, repr(columns), repr(coding))

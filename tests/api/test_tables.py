@@ -221,6 +221,12 @@ def test_what_is_no_table_is_refused_in_words(source: Any, words: str) -> None:
         read_rows(source, persons=Persons("who", 1) if isinstance(source, pandas.DataFrame) else None)
 
 
+def test_a_number_and_its_text_are_one_person() -> None:
+    """They were two, and so more rows of the person were kept than the privacy loss counts."""
+    table = {"who": ["1", 1, 1.0, "2"], "x": [1.0, 2.0, 3.0, 4.0]}
+    assert read_rows(table, ["x"], persons=Persons("who", 1))[:, 0].tolist() == [1.0, 4.0]
+
+
 def test_a_person_is_one_person_whatever_blanks_stand_beside_the_name(tmp_path: Path) -> None:
     table = pandas.DataFrame({"who": ["a", "a ", " b", "b"], "x": [1.0, 2.0, 3.0, 4.0]})
     table.to_csv(tmp_path / "people.csv", index=False)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 import dpmc
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.cli.main import main
+from dpmc.data.tables import read_rows
 from dpmc.models.columns import Coding
 from dpmc.models.fingerprint import public_values
 from dpmc.models.own import given_model
@@ -28,9 +30,10 @@ from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.releases import files as release_files
 from dpmc.releases import loop as releases
 from dpmc.releases.facts import BLOCKS, SPARE
-from dpmc.releases.rows import read_release_rows
 from locks import most_inside
 from release.conftest import NUMBERS
+
+read_release_rows = partial(read_rows, private=True)
 
 STEP = [0.1, 0.1]
 HMC = {"tau_l": 2.0, "tau_g": 2.0, "step_size": STEP, "mass": [1.0, 1.0], "clip_l": 1.0, "clip_g": 1.0}
@@ -635,7 +638,7 @@ def test_rows_for_a_release_keep_every_line_and_read_numbers_alike(tmp_path: Pat
     table = pandas.DataFrame({"b": [1, "3", None], "a": ["2", "x", 7.0]})
     np.testing.assert_array_equal(read_release_rows(table, ["a", "b"]), [[2, 1], [nan, 3], [7, nan]])
     np.testing.assert_array_equal(read_release_rows(np.array([1.0, nan]), None), [[1], [nan]])
-    coding = Coding({"a": ("low", "high")}, {"a": "low", "b": 9})
+    coding = Coding.of({"a": ("low", "high")}, {"a": "low", "b": 9})
     table = pandas.DataFrame({"b": ["1", "NA", ""], "a": ["high", "odd", None]})
     np.testing.assert_array_equal(read_release_rows(table, ["a", "b"], coding), [[1, 1], [nan, 9], [0, 9]])
     path.write_text("1,2\n3,4\n")

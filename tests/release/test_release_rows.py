@@ -4,6 +4,7 @@ import io
 from collections import UserList
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc.data.tables import read_rows
-from dpmc.models.columns import Coding
-from dpmc.releases.rows import of_length, read_release_rows
+from dpmc.data.tables import of_length, read_rows
+from dpmc.models.columns import Coding, Declared, Dialect
+from dpmc.privacy.data_ledger import DataLedger
+
+read_release_rows = partial(read_rows, private=True)
 
 FLAGS = [[True, 1.5], [False, 2.0], [True, 3.0], [False, 4.0]]
 WHOLE = [[1, 1], [0, 2], [1, 3], [0, 4]]
@@ -130,10 +133,10 @@ def test_masks_of_columns_are_read_as_those_of_arrays() -> None:
     wanted = [[1, 4], [np.nan, 5], [3, 6]]
     np.testing.assert_array_equal(read_release_rows({"x": column, "y": [4, 5, 6]}, ["x", "y"]), wanted)
     np.testing.assert_array_equal(
-        read_release_rows({"x": column}, ["x"], Coding({}, {"x": 7})), [[1], [7], [3]]
+        read_release_rows({"x": column}, ["x"], Coding.of({}, {"x": 7})), [[1], [7], [3]]
     )
     words = np.ma.masked_array(["low", "high", "low"], [True, False, False])
-    found = read_release_rows({"x": words}, ["x"], Coding({"x": ("low", "high")}))
+    found = read_release_rows({"x": words}, ["x"], Coding.of({"x": ("low", "high")}))
     np.testing.assert_array_equal(found, [[np.nan], [1], [0]])
     rows = [np.ma.masked_array([1.0, 999999.0], [False, True]), [3.0, 4.0]]
     np.testing.assert_array_equal(read_release_rows(rows, ["x", "y"]), [[1, np.nan], [3, 4]])
@@ -157,7 +160,7 @@ def test_truth_values_are_the_same_as_text(last: str, levels: tuple[Any, ...] | 
         model = dpmc.LinearRegression("y", ["z"], levels={"flag": levels})
         columns, known = ["y", "flag"], model.coding.levels
     found = read_release_rows(
-        pandas.read_csv(io.StringIO(f"{text}4,{last}\n")), columns or None, Coding(known)
+        pandas.read_csv(io.StringIO(f"{text}4,{last}\n")), columns or None, Coding.of(known)
     )
     np.testing.assert_array_equal(found[:3], [[1, 1], [2, 0], [3, 1]])
     np.testing.assert_equal(found[3], [4, 1 if last == "True" else np.nan])
@@ -168,12 +171,12 @@ def test_truth_values_are_the_same_as_text(last: str, levels: tuple[Any, ...] | 
 def test_levels_that_are_numbers_are_the_same_as_text(last: str, levels: tuple[Any, ...]) -> None:
     model = dpmc.LinearRegression("y", ["z"], levels={"code": levels})
     table = pandas.read_csv(io.StringIO(f"y,code\n1,01\n1,2.50\n1,1234567\n1,{last}\n"))
-    found = read_release_rows(table, ["code"], Coding(model.coding.levels))
+    found = read_release_rows(table, ["code"], Coding.of(model.coding.levels))
     np.testing.assert_array_equal(found, [[0], [1], [2], [np.nan]])
 
 
 def test_an_entry_that_is_no_level_raises_nothing() -> None:
-    coding = Coding({"a": ("low", "high", "nan")}, {"b": 9})
+    coding = Coding.of({"a": ("low", "high", "nan")}, {"b": 9})
     for entry in ENTRIES:
         table = pandas.DataFrame({"a": pandas.Series(["low", entry], dtype=object), "b": [1, 2]})
         assert np.isnan(read_release_rows(table, ["a", "b"], coding)[1, 0])
@@ -205,7 +208,31 @@ def test_n_is_kept_if_it_is_given(tmp_path: Path, make: Any, ledger: Any) -> Non
 def test_a_table_that_is_refused_spends_nothing(make: Any, ledger: Any, table: Any, words: str) -> None:
     with pytest.raises(dpmc.DpmcError, match=words):
         make(table)
-    assert len(ledger.entries) == 0
+    assert len(DataLedger.open(ledger.path).entries) == 0
+
+
+def test_what_is_declared_is_refused_or_read_before_anything_is_spent(
+    make: Any, ledger: Any, tmp_path: Path
+) -> None:
+    """A stored type that is not what is declared is refused; an odd entry changes neither n nor a message."""
+
+    class Declaring(dpmc.LinearRegression):
+        coding = Coding(  # type: ignore[assignment]
+            {"y": Declared("string", true=("yes",), false=("no",)), "x": Declared("number", decimal=",")},
+            Dialect(delimiter=";"),
+        )
+
+    model = Declaring("y", ["x"], true_theta=[0.5, 1.0], tempering=20)
+    table = pandas.DataFrame({"x": [f"0,{i}" for i in range(60)], "y": ["Yes", "no", "?"] * 20})
+    with pytest.raises(dpmc.DpmcError, match="column x: type string is declared number: cast it"):
+        make(table.astype({"x": "string"}), model)
+    assert len(DataLedger.open(ledger.path).entries) == 0
+    for path, odd in ((tmp_path / "a.csv", "0,5"), (tmp_path / "b.csv", "1.2.3")):
+        table.assign(x=[odd, *table["x"][1:]]).to_csv(path, index=False, sep=";")
+        assert make(path, model).attrs["n"] == 60
+        rows = read_release_rows(path, model.columns, model.coding)
+        np.testing.assert_array_equal(rows[1:4], [[0, 0.1], [np.nan, 0.2], [1, 0.3]])
+    assert len(DataLedger.open(ledger.path).entries) == 2
 
 
 def test_a_subclass_of_a_frame_is_released_by_name(make: Any) -> None:

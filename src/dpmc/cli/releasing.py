@@ -9,10 +9,10 @@ from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
 from dpmc.data import datasets
+from dpmc.data.tables import of_length, read_rows
 from dpmc.evaluators.calls import open_closed_streams
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.releases import loop as releases
-from dpmc.releases.rows import of_length, read_release_rows
 from dpmc.releasing import reporter
 from dpmc.studies import definition_of, make_cell
 
@@ -31,7 +31,10 @@ def release(options: argparse.Namespace) -> None:
     ledger = DataLedger.open(options.ledger)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
     columns = spec.columns or columns
-    rows, chains = of_length(read_release_rows(file, columns, coding), options.n), max(study.chains, STARTS)
+    rows, chains = (
+        of_length(read_rows(file, columns, coding, private=True), options.n),
+        max(study.chains, STARTS),
+    )
     source = (str(file), repr(columns), repr(coding))
     setting = datasets.public_setting(options.model, spec.model, rows.shape, chains, definition, source)
     if spec.start == "true":

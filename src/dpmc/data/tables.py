@@ -1,9 +1,11 @@
 """Rows from a user's table: an array, a data frame, an xarray data set, or a file.
 
-`read_rows` reads them for experiments, and says what is wrong with them. `release_rows` reads them for
-releases, and says nothing of them. Both read a table by `opened`, and its entries by `models/columns.py`.
+`read_rows` treats an odd entry in one of two ways: for experiments it is refused, with its place; for
+releases it becomes NaN, and says nothing. The same code decides which entries are odd (`models/columns.py`),
+and what is refused in a release is a matter of files, names, types and shapes, which are public.
 """
 
+import codecs
 import csv
 import gzip
 import re
@@ -19,7 +21,7 @@ import numpy as np
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, shown
-from dpmc.models.columns import LINE, MISSING, UNREADABLE, Coding, entries_of, is_missing, same_name
+from dpmc.models.columns import Coding, Declared, Dialect, Unreadable, entries_of, same_name, text_of
 from dpmc.models.in_memory import Table, table_of
 
 
@@ -38,97 +40,101 @@ def read_rows(
     columns: Sequence[str] | None = None,
     coding: Coding | None = None,
     persons: Persons | None = None,
+    private: bool = False,
 ) -> np.ndarray:
     """Return the rows (n, k) of a table.
 
     Parameters
     ----------
-    source : an array (n, k) or (n,), a DataFrame or Series of pandas, a DataArray or Dataset of xarray with
-        one dimension shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or
-        .xlsx file (needs openpyxl; its first sheet).
+    source : an array (n, k) or (n,), a list of rows, a mapping of columns, a data frame or series of pandas,
+        polars, pyarrow and others that narwhals takes, a DataArray or Dataset of xarray with one dimension
+        shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or .xlsx file (needs
+        openpyxl; its first sheet).
     columns : names of the columns to read, in this order; None: all but that of `persons`. Other columns may
         hold anything. If the table has no names, these are the names of its columns, which must be as many.
-    coding : public levels of categories and fills of missing values, in tables with names; without names
-        a category is the place of its level.
+    coding : what is declared of columns and of a CSV file, in tables with names; without names a category is
+        the place of its level.
     persons : drops rows beyond the first `most` of each person.
+    private : for a release. All rows are kept, odd entries are NaN or infinite, a CSV file must begin with a
+        line of names, a list needs `columns`, and .xlsx is refused.
 
-    Raises DpmcError naming place, row and column of a value that is missing, infinite or not a number.
+    Raises DpmcError for a table that is refused; if not `private` also for an odd entry, naming place, row,
+    column, rule and cure.
     """
-    table = opened(source, columns)
+    coding = coding or Coding()
+    if isinstance(source, str | Path):
+        table = _of_file(Path(source), columns, coding.dialect, private)
+    else:
+        where = f"data: {type(source).__name__}"
+        if private and isinstance(source, Sequence) and columns is None:
+            raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
+        table = table_of(source, where, len(columns) if private and columns is not None else None)
     places = table.chosen(columns)
     if columns is None and persons is not None and table.names:
         places = {i: name for i, name in places.items() if name != same_name(persons.column)}
         if not places:
             raise DpmcError(f"{table.where}: has no column besides {persons.column}")
-    return table.rows(places, coding or Coding(), _kept(table, persons))
+    return table.rows(places, coding, None if private else _kept(table, persons, coding))
 
 
-def _kept(table: Table, persons: Persons | None) -> np.ndarray:
+def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
+    """Return the first n rows, with rows of NaN in place of those that lack; all if n is None."""
+    if n is None:
+        return rows
+    lacking = np.full((max(0, n - len(rows)), rows.shape[1]), np.nan)
+    return np.concatenate([rows[:n], lacking])
+
+
+def _kept(table: Table, persons: Persons | None, coding: Coding) -> np.ndarray:
     """Return which rows (n,) are among the first `most` of their person."""
     if persons is None:
         return np.ones(table.shape[0], bool)
     if not table.names:
         raise DpmcError(f"{table.where}: has no names of columns, so no column {shown(persons.column)}")
     (place,) = table.chosen([persons.column])
+    declared = coding.declared.get(persons.column, Declared())
     counts: Counter[Any] = Counter()
     kept = np.zeros(table.shape[0], bool)
     for row, entry in enumerate(entries_of(table.column(place))):
-        # Blanks around a text, and a usual word for a missing value, would hide whose the row is.
-        if is_missing(entry) or entry is UNREADABLE:
+        # Blanks around a text, and a word for a missing value, would hide whose the row is.
+        if isinstance(entry, Unreadable) or declared.is_missing(entry):
             raise DpmcError(f"{table.place(row, persons.column)}: says not whose the row is")
-        who = same_name(entry).strip() if isinstance(entry, str) else entry
         try:
-            counts[who] += 1
-        except TypeError:  # a list, or another value that cannot be looked up
+            hash(entry)
+            who = text_of(entry)
+        except Exception:  # a list, or another value that cannot be looked up
             raise DpmcError(f"{table.where}: column {persons.column}: must be texts or numbers") from None
+        counts[who] += 1
         kept[row] = counts[who] <= persons.most
     return kept
 
 
-def opened(source: Any, columns: Sequence[str] | None, private: bool = False) -> Table:
-    """Return a table or a file as a table.
-
-    If the rows are `private`, what is refused does not depend on an entry, and the width of a list is that of
-    `columns`.
-    """
-    if isinstance(source, str | Path):
-        return _of_file(Path(source), private)
-    width = len(columns) if private and columns is not None else None
-    if private and isinstance(source, Sequence) and width is None:
-        where = f"data: {type(source).__name__}"
-        raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
-    return table_of(source, f"data: {type(source).__name__}", width)
-
-
-def _of_file(path: Path, private: bool) -> Table:
+def _of_file(path: Path, columns: Sequence[str] | None, dialect: Dialect, private: bool) -> Table:
     """Return a file as a table, by its suffix."""
     name = path.name.lower()
     if not files.is_table(path) or (private and name.endswith(".xlsx")):
         ends = ", ".join(end for end in files.TABLES if not (private and end == ".xlsx"))
         raise DpmcError(f"{path}: must end in {ends}, or be read by pandas and given as table")
     try:
+        with path.open("rb") as file:
+            content = file.read() if name.endswith((".csv", ".gz")) else b""
         if name.endswith(".parquet"):
-            path.open("rb").close()
             return _of_parquet(path)
         if name.endswith(".xlsx"):
             import pandas
 
-            path.open("rb").close()
             # Texts such as NA stay texts, to be refused or filled as in a CSV.
             return table_of(pandas.read_excel(path, keep_default_na=False), str(path))
-        content = path.read_bytes()
         content = gzip.decompress(content) if name.endswith(".gz") else content
-        return _of_csv(content.decode("utf-8-sig", "replace" if private else "strict"), path, private)
     except ImportError:
         package = "openpyxl" if name.endswith(".xlsx") else "pyarrow"
         raise DpmcError(f"{path}: needs {package}: pip install {package}") from None
     except DpmcError:
         raise
-    except UnicodeDecodeError:
-        raise DpmcError(f"{path}: is not text in UTF-8, must be rows as CSV") from None
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         reason = "" if private else f" ({' '.join(str(error).split())[:100]})"
         raise DpmcError(f"{path}: {getattr(error, 'strerror', None) or f'cannot be read{reason}'}") from None
+    return _of_csv(content, path, columns, dialect, private)
 
 
 def _of_parquet(path: Path) -> Table:
@@ -155,48 +161,58 @@ def _of_parquet(path: Path) -> Table:
     return Table(str(path), list(map(same_name, names)), (n, len(names)), column)
 
 
-def _of_csv(text: str, path: Path, private: bool) -> Table:
-    """Return a CSV file with or without a line of names as a table; private rows have names.
+def _of_csv(
+    content: bytes, path: Path, columns: Sequence[str] | None, dialect: Dialect, private: bool
+) -> Table:
+    """Return a CSV file as a table.
 
     Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
-    the noise, would depend on the rows. A line ends as the first one does.
-
-    Entries of a line that is none of CSV or has too few or too many are no numbers; if rows are not private,
-    such a line is refused.
+    the noise, would depend on the rows. A line ends as the first one does. Entries of a line that is none of
+    CSV or has too few or too many are `Unreadable`.
     """
-    if not private and not text.strip():
-        raise DpmcError(f"{path}: holds no rows")
-    end = "\r" if re.match(r"[^\r\n]*\r(?!\n)", text) else "\n"
-    lines = [line.removesuffix("\r") for line in text.removesuffix(end).split(end)]
-    first = [item.strip() for item in _fields(lines[0])]
-    names = _names(first, path, private)
-    width = len(first)
-    rows: list[list[Any]] = list(map(_fields, lines[1 if names else 0 :]))
-    for row, fields in enumerate(rows):
-        if len(fields) != width and not private:
-            line = row + 1 + bool(names)
-            raise DpmcError(f"{path}: line {line}: {_lacking(fields, names, width)}")
-        if len(fields) != width:
-            rows[row] = [UNREADABLE] * width
-    shape, names = (len(rows), width), list(map(same_name, names))
-    return Table(str(path), names, shape, lambda i: [row[i] for row in rows], LINE, 1 + bool(names))
+    try:
+        if "\n".encode(dialect.encoding) != b"\n":
+            raise LookupError
+    except LookupError:
+        rule = f"encoding: {shown(dialect.encoding)} is not known or has line breaks of its own"
+        raise DpmcError(f"{path}: {rule}: write the file in UTF-8") from None
+    content = content.removeprefix(codecs.BOM_UTF8)
+    end = b"\r" if re.match(rb"[^\r\n]*\r(?!\n)", content) else b"\n"
+    # Lines before texts: a byte that is no text must not hide the end of its line.
+    parts = [line.removesuffix(b"\r") for line in content.removesuffix(end).split(end)]
+    lines = [part.decode(dialect.encoding, "replace") for part in parts]
+    above = 0
+    while dialect.comment and above < len(lines) and lines[above].startswith(dialect.comment):
+        above += 1
+    first = [item.strip() for item in _fields(lines[above], dialect)] if above < len(lines) else []
+    names = _names(first, f"{path}: line {above + 1}", columns, dialect, private)
+    below = above + bool(names)
+    rows = [_row(line, names, len(first), dialect) for line in lines[below:]]
+    shape, names = (len(rows), len(first)), list(map(same_name, names))
+    return Table(str(path), names, shape, lambda i: [row[i] for row in rows], "line", 1 + below)
 
 
-def _lacking(fields: list[str], names: list[str], width: int) -> str:
-    """Return what is wrong with a line of CSV that has not `width` fields."""
-    if not fields:
-        return "is not CSV (a quoted line break; every row must be one line)"
-    if len(fields) > width:
-        return f"has {len(fields)} entries, must have {width}"
+def _row(line: str, names: list[str], width: int, dialect: Dialect) -> list[Any]:
+    """Return the entries of a line."""
+    fields = _fields(line, dialect)
+    if len(fields) == width:
+        return fields
     lacking = 0 if fields == [""] else len(fields)
-    return f"column {names[lacking] if names else lacking + 1} is missing; every line must be a row"
+    if not fields:
+        reason = "is not CSV (a quoted line break; every row must be one line)"
+    elif len(fields) > width:
+        reason = f"has {len(fields)} entries, must have {width}"
+    else:
+        reason = f"column {names[lacking] if names else lacking + 1} is missing; every line must be a row"
+    return [Unreadable(reason)] * width
 
 
-def _fields(line: str) -> list[str]:
+def _fields(line: str, dialect: Dialect) -> list[str]:
     """Return the fields of one line of CSV; [] if it is none."""
-    if '"' not in line:
-        return line.split(",")
-    reader = csv.reader([f"{line}\n", ""], skipinitialspace=True)
+    if not dialect.quote or dialect.quote not in line:
+        return line.split(dialect.delimiter)
+    options: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
+    reader = csv.reader([f"{line}\n", ""], skipinitialspace=True, **options)
     try:
         fields = next(reader)
     except csv.Error:
@@ -204,46 +220,34 @@ def _fields(line: str) -> list[str]:
     return fields if reader.line_num == 1 else []  # else a quote is open
 
 
-def _names(first: list[str], path: Path, private: bool) -> list[str]:
-    """Return the names in a first line; [] if it is a row, which of private rows it must not be."""
-    if first and first[0].startswith("#"):
-        raise DpmcError(f"{path}: line 1: {shown(first[0])}: is a comment: remove it, the names come first")
-    if len(first) == 1 and (";" in first[0] or "\t" in first[0]):
-        raise DpmcError(
-            f"{path}: line 1: {shown(first[0])}: columns must be separated by commas, and decimals have a "
-            'point: write the table so, or read it by pandas (sep=";", decimal=",")'
-        )
-    if private:
-        if all(DECIMAL.fullmatch(name) for name in first) or not any(first):
-            raise DpmcError(
-                f"{path}: line 1: must be the names of the columns; a release reads no other file"
-            )
-        return first
-    if not any(first):
-        raise DpmcError(f"{path}: line 1: is blank, must be a row or the names of the columns")
-    return first if _is_header(first, path) else []
+def _names(
+    first: list[str], where: str, columns: Sequence[str] | None, dialect: Dialect, private: bool
+) -> list[str]:
+    """Return the names in the first line; [] if it is a row of numbers, which of private rows it must not be.
 
-
-def _is_header(items: list[str], path: Path) -> bool:
-    """Return whether a first line has names, which begin with a letter or _.
-
-    Raises DpmcError for an entry that is neither a name nor a number, and for a name that is a usual word for
-    a missing value: it may be the value of the first row.
+    If the names are not asked for, each must begin with a letter or _ and be no usual word for a missing
+    value: it may be the value of the first row.
     """
-    numbers = [
-        DECIMAL.fullmatch(item) or re.fullmatch("[-+]?(nan|inf(inity)?)", item, re.I) for item in items
-    ]
-    if "" in items and any(items) and not any(numbers):
-        raise DpmcError(
-            f"{path}: line 1: column {items.index('') + 1} has no name; if it only numbers the rows, "
-            "write the table without it (pandas: index=False; R: row.names=FALSE), else name it"
-        )
-    for item, number in zip(items, numbers, strict=True):
-        if item and not number and not (item[0].isalpha() or item[0] == "_"):
-            raise DpmcError(f"{path}: line 1: {shown(item)} is neither a number nor a column's name")
-        if MISSING.fullmatch(item) and not number:
+    if not any(first):
+        raise DpmcError(f"{where}: is blank, must be the names of the columns")
+    if not dialect.comment and first[0].startswith("#"):
+        raise DpmcError(f"{where}: {shown(first[0])}: is a comment: remove it, or declare `commentChar`")
+    if len(first) == 1 and re.search(r"[,;\t|]", first[0]):
+        rule = f"columns must be separated by {shown(dialect.delimiter)}; or declare another `delimiter`"
+        raise DpmcError(f"{where}: {shown(first[0])}: {rule}")
+    if "\ufffd" in "".join(first):
+        raise DpmcError(f"{where}: is not text in {dialect.encoding.upper()}: declare `encoding`")
+    if all(DECIMAL.fullmatch(item) for item in first):
+        if private:
+            raise DpmcError(f"{where}: must be the names of the columns; a release reads no other file")
+        return []
+    for i, item in enumerate(first if columns is None else ()):
+        if not item:
             raise DpmcError(
-                f"{path}: line 1: {shown(item)} may be a missing value or a column's name: "
-                "fill or remove the value, or give the column another name"
+                f"{where}: column {i + 1} has no name; if it only numbers the rows, "
+                "write the table without it (pandas: index=False; R: row.names=FALSE), else name it"
             )
-    return all(item and not number for item, number in zip(items, numbers, strict=True))
+        if not (item[0].isalpha() or item[0] == "_" != item) or Declared().is_missing(item):
+            rule = "is neither a number nor a column's name: a first row must not lack a value"
+            raise DpmcError(f"{where}: {shown(item)} {rule}")
+    return first

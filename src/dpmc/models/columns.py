@@ -1,102 +1,233 @@
-"""Columns of a table as numbers, entry by entry: one rule for experiments and releases.
+"""Columns of a table as numbers, entry by entry, as declared: one rule for experiments and releases.
 
-Levels of categories and fills of missing values are public. An entry that is no number becomes NaN, and no
-entry decides how another one is read. What is refused is a column's type, if no entry of it can be a number.
+What is declared is public. An entry that is odd becomes NaN, and no entry decides how another one is read.
+What is refused is a column's stored type, if no entry of it can be what is declared.
 """
 
 from __future__ import annotations
 
-import numbers
 import re
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import DECIMAL, shown
 
-if TYPE_CHECKING:
-    from pandas import Index
-
-#: Places in messages: rows of a table from 0, lines of a file from 1.
-ROW, LINE = "row {}, column {}", "line {}: column {}"
-#: Usual words for a missing value. As names of columns they are refused: the first row may lack a value.
-MISSING = re.compile(
-    r"n[./]?a\.?|nan(\(.*\))?|nat|null|none|nil|missing|unknown|undefined|not available|no data|_+", re.I
+#: Texts that usually say that an entry is missing.
+USUALLY_MISSING = (
+    *("", "not available", "no data"),
+    *"na n/a n.a. n.a na. nan nan(ind) nat null none nil missing unknown undefined".split(),
 )
-TRUTH = {"true": 1, "false": 0}
+#: Stored types by the beginnings of their names in NumPy, pandas, Arrow and polars.
+_TEXTS = re.compile("(large_)?string", re.I)  # not pandas' `str`, which one odd entry gives to a column
+_TIMES = re.compile("date|time|duration|period", re.I)
+_NOTHING = re.compile("(large_|fixed_size_)?(list|binary)|array|map|struct|interval|.*union", re.I)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """How the entries of one column are read: all of it is public, and the same for every row.
+
+    An entry is one of `levels`, else missing, else a word for true or false, else a number, else odd. Blanks
+    around a text do not count, nor does the case of a word; that of a level does.
+    """
+
+    type: str = "any"  # "number", "integer"; "boolean", "string": words, no other numbers; "any": as "number"
+    levels: tuple[str, ...] = ()  # of a category: an entry becomes its place, 0, 1, …
+    fill: float | str | None = None  # stands for a missing entry: a number, or a level; None: it is odd
+    true: tuple[str, ...] = ("true", "1")  # words that are 1, also of a text outcome
+    false: tuple[str, ...] = ("false", "0")  # words that are 0
+    missing: tuple[str, ...] = USUALLY_MISSING  # texts that say that an entry is missing
+    decimal: str = "."  # mark before the decimals of a number in a text
+    group: str = ""  # mark between groups of three digits
+    minimum: float | None = None  # a number below it is odd
+    maximum: float | None = None  # a number above it is odd
+
+    @cached_property
+    def _places(self) -> dict[str, float]:
+        """Return the places of levels by text."""
+        return {same_name(text): float(i) for i, text in enumerate(self.levels)}
+
+    @cached_property
+    def _filled(self) -> float:
+        """Return what a missing entry is: the fill, or NaN."""
+        fill = self._places[text_of(self.fill)] if self.levels and self.fill is not None else self.fill
+        return np.nan if fill is None else float(fill)
+
+    @cached_property
+    def _words(self) -> dict[str, float]:
+        """Return what words for true, false and a missing entry are, in lower case."""
+        words = {} if self.levels else dict.fromkeys(self.false, 0.0) | dict.fromkeys(self.true, 1.0)
+        words |= dict.fromkeys(self.missing, self._filled)
+        return {same_name(word).casefold(): x for word, x in words.items()}
+
+    @cached_property
+    def _codes(self) -> dict[Decimal | None, float]:
+        """Return what levels and words that are numbers are, by number; not a number of two levels."""
+        values = [value_of(text) for text in self.levels]
+        codes: dict[Decimal | None, float]
+        codes = {Decimal(word): x for word, x in self._words.items() if DECIMAL.fullmatch(word)}
+        return codes | {x: float(i) for i, x in enumerate(values) if x is not None and values.count(x) == 1}
+
+    @cached_property
+    def _by_text(self) -> bool:
+        """Return whether a number must be compared with levels or words."""
+        other = self.levels or self.type in ("boolean", "string")
+        return bool(other) or any(code != x for code, x in self._codes.items())
+
+    @cached_property
+    def _written(self) -> re.Pattern[str]:
+        """Return the form of a number with the declared marks."""
+        digits, mark = "[0-9]+", re.escape(self.decimal)
+        if self.group:
+            digits = f"(?:[0-9]{{1,3}}(?:{re.escape(self.group)}[0-9]{{3}})+|[0-9]+)"
+        return re.compile(f"[-+]?(?:{digits}(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+    def is_missing(self, entry: object) -> bool:
+        """Return whether an entry is None, NaN or a declared text for a missing one, and no level."""
+        try:
+            text = text_of(entry)
+            word = text not in self._places and text.casefold() in map(str.casefold, self.missing)
+            return word or (not isinstance(entry, str) and _is_none(entry))
+        except Exception:  # of methods of the entry
+            return False
+
+    def number(self, entry: Any) -> float:
+        """Return an entry as a number, that of a category as the place of its level; NaN for what is odd."""
+        try:
+            if isinstance(entry, complex | np.complexfloating) and entry.imag == 0.0:
+                entry = entry.real  # one complex number makes all entries of an array complex
+            text = same_name(entry) if isinstance(entry, str) else None
+            if text is None and _is_none(entry):
+                return self._filled
+            truth = isinstance(entry, bool | np.bool_) and not self.levels
+            if text is not None or (self._by_text and not truth):
+                key = text_of(entry) if text is None else text
+                found = self._places.get(key, self._words.get(key.casefold()))
+                if found is None and self._by_text:
+                    # A number and its text are the same: one row may decide which of them a column holds.
+                    found = self._codes.get(value_of(entry))
+                if found is not None or self.levels:
+                    return np.nan if found is None else found
+            if not truth and self.type in ("boolean", "string"):
+                return np.nan
+            if text is not None:
+                plain = text.replace(self.group, "").replace(self.decimal, ".")
+                return float(plain) if self._written.fullmatch(text) else np.nan
+            return float(entry) if is_number(entry) else np.nan
+        except Exception:  # of methods of the entry; or a number that no float is near
+            return np.nan
+
+    def numbers(self, column: Any, where: str) -> np.ndarray:
+        """Return a column (n,) as floats, with NaN or infinity for odd entries.
+
+        A column is a list, an array, or what narwhals takes as a series. Raises DpmcError naming `where` for
+        a stored type that cannot be what is declared.
+        """
+        stored = stored_type(column)
+        if _NOTHING.match(stored) or (_TIMES.match(stored) and not self.levels):
+            raise DpmcError(f"{where}: type {stored} holds no numbers: write days since a public date, …")
+        if self.type in ("number", "integer") and _TEXTS.match(stored) and not self.levels:
+            raise DpmcError(f"{where}: type {stored} is declared {self.type}: cast it, or declare a string")
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of an entry's methods, and of numbers beyond double precision
+            entries = entries_of(column)
+            if isinstance(entries, np.ndarray) and entries.dtype.kind in "fiub" and not self._by_text:
+                x = np.array(entries, dtype=float)
+                x[np.isnan(x)] = self._filled
+            else:
+                x = np.array([self.number(entry) for entry in entries], dtype=float)
+        if self.type == "integer" or self.minimum is not None or self.maximum is not None:
+            x[[bool(self._beyond(value)) for value in x.tolist()]] = np.nan
+        return x
+
+    def _beyond(self, x: float) -> str:
+        """Return the rule that a number breaks; "" if none."""
+        if self.levels or not np.isfinite(x):
+            return ""
+        if self.type == "integer" and x != np.floor(x):
+            return "must be a whole number"
+        if self.minimum is not None and x < self.minimum:
+            return f"must be at least {self.minimum:g}"
+        return f"must be at most {self.maximum:g}" if self.maximum is not None and x > self.maximum else ""
+
+    def wrong(self, entry: Any) -> str:
+        """Return what is wrong with an odd entry, and its cure."""
+        entry = entry.item() if isinstance(entry, np.generic) else entry
+        x, text = self.number(entry), same_name(entry) if isinstance(entry, str) else ""
+        missing, alike = self.is_missing(entry), [k for k in self.levels if k.casefold() == text.casefold()]
+        if rule := self._beyond(x):
+            return f": {shown(entry)} {rule}"
+        cure = "; a text needs `levels`, or a codebook with words for true and false" if text else ""
+        if missing:
+            cure = "; `fills` says what stands for a missing value"
+        elif re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
+            cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
+        elif "\ufffd" in text:
+            cure = "; it is no text in the file's `encoding`, which a codebook declares"
+        if self.levels:
+            known = f"write {shown(alike[0])}" if alike else ", ".join(self.levels)
+            return f": {shown(entry)} is not a level ({known}){cure if missing else ''}"
+        if isinstance(entry, str):
+            return f"{f': {shown(entry)} is not' if text else ' is missing, must be'} a number{cure}"
+        nothing = np.isinf(x) or (missing and not (is_number(entry) and entry == entry))  # NaN is not itself
+        return f": {'is NaN or infinite, must be' if nothing else f'{shown(entry)} is not'} a number{cure}"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written: public."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"  # a code in which a line break is the byte 10 or 13
+    comment: str = ""  # begins lines above the names that are skipped; "": none
+    quote: str = '"'  # "": none
 
 
 class Coding(NamedTuple):
-    """How columns become numbers, by their names; public, and the same for every row."""
+    """How the columns of a table are read, by their names: public, and the same for every row."""
 
-    levels: Mapping[str, tuple[str, ...]] = {}  # of categories: a level becomes its place, 0, 1, …
-    fills: Mapping[str, Any] = {}  # what stands for a missing value: a number, or a level
+    declared: Mapping[str, Declared] = {}  # other columns are `Declared()`
+    dialect: Dialect = Dialect()
 
-    def rule(self, name: str) -> Rule:
-        """Return the rule of a column.
+    @classmethod
+    def of(cls, levels: Mapping[str, tuple[str, ...]], fills: Mapping[str, Any] = {}) -> Coding:
+        """Return the coding of levels of categories and fills of missing values."""
+        names = dict.fromkeys([*levels, *fills])
+        return cls({name: Declared(levels=levels.get(name, ()), fill=fills.get(name)) for name in names})
 
-        A level has its place by its text and, if it is a number that no other level is, by this number.
-        """
-        texts = self.levels.get(name, ())
-        places: dict[str | Decimal | None, int] = {text: i for i, text in enumerate(texts)}
-        values = [_value_of(text) for text in texts]
-        places.update((x, i) for i, x in enumerate(values) if x is not None and values.count(x) == 1)
-        return Rule(places, self.fills.get(name))
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """Return the levels of categories by column."""
+        return {name: column.levels for name, column in self.declared.items() if column.levels}
 
-
-class Rule(NamedTuple):
-    """How the entries of a column become numbers; public, and the same for every row."""
-
-    levels: Mapping[str | Decimal | None, int] = {}  # of a category, as texts and as numbers; {}: numbers
-    fill: Any = None  # what stands for a missing value; None: NaN
-
-    def number(self, entry: object) -> float:
-        """Return an entry as a number, that of a category as the place of its level; NaN for what is none."""
-        try:
-            if self.fill is not None and is_missing(entry):
-                entry = self.fill
-            if isinstance(entry, complex | np.complexfloating) and entry.imag == 0.0:
-                entry = entry.real  # one complex number makes all entries of an array complex
-            if not self.levels:
-                return number(entry)
-            # A number and its text have one place, because one row may decide which of them a column holds.
-            keys = text_of(entry), _value_of(entry)
-            return next((float(self.levels[key]) for key in keys if key in self.levels), np.nan)
-        except Exception:  # of methods of the entry
-            return np.nan
-
-    def wrong(self, entry: object) -> str:
-        """Return what is wrong with an entry whose number is not finite."""
-        entry = entry.item() if isinstance(entry, np.generic) else entry
-        if self.levels:
-            known = ", ".join(level for level in self.levels if isinstance(level, str))
-            return f": {shown(entry)} is not a level ({known})"
-        if isinstance(entry, str) and not str.strip(entry):
-            return " is missing, must be a number"
-        if not isinstance(entry, str) and is_missing(entry) or np.isinf(self.number(entry)):
-            return ": is NaN or infinite, must be a number"
-        return f": {shown(entry)} is not a number"
+    @property
+    def fills(self) -> dict[str, Any]:
+        """Return what stands for missing values by column."""
+        return {name: column.fill for name, column in self.declared.items() if column.fill is not None}
 
 
-class Unreadable:
-    """An entry that its library cannot make an object of Python, such as a date beyond the year 9999."""
+class Unreadable(NamedTuple):
+    """An entry that its library cannot make an object of Python, or one of a line that is no row."""
+
+    reason: str = ""  # why the whole line is no row
 
     def __repr__(self) -> str:
         return "an entry that cannot be read"
 
 
-UNREADABLE = Unreadable()
-
-
 def same_name(text: object) -> str:
-    """Return a name or level in composed Unicode: one that looks like it is the same."""
-    return unicodedata.normalize("NFC", str(text))
+    """Return a name or level in composed Unicode, stripped: one that looks like it is the same."""
+    return unicodedata.normalize("NFC", str(text)).strip()
 
 
 def text_of(value: Any) -> str:
@@ -105,8 +236,8 @@ def text_of(value: Any) -> str:
     1, 1.0, true and "1" are the same level. Floats beyond 2⁵³ skip whole numbers and keep their own text.
     """
     if not is_number(value):
-        return same_name(value).strip()
-    if isinstance(value, numbers.Integral | np.bool_):
+        return same_name(value)
+    if isinstance(value, Integral | np.bool_):
         return str(int(value))
     whole = abs(value) <= 2**53 and value == int(value)  # false for NaN
     return str(int(value)) if whole else str(float(value) if isinstance(value, Fraction) else value)
@@ -115,136 +246,61 @@ def text_of(value: Any) -> str:
 def is_number(value: Any) -> bool:
     """Return whether a value is a real number or truth value of Python or NumPy, also NaN."""
     # NumPy's time spans are whole numbers for Python.
-    return isinstance(value, numbers.Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
 
 
-def number(value: Any) -> float:
-    """Return a number or truth value of Python, NumPy or text as a float; NaN for anything else.
+def _is_none(entry: Any) -> bool:
+    """Return whether an entry that is no text is None or NaN."""
+    import pandas  # slow to import
 
-    Raises OverflowError or ValueError for a number that no float is near.
-    """
-    if isinstance(value, str):
-        value = str.strip(value)
-        return float(value) if DECIMAL.fullmatch(value) else float(TRUTH.get(value.lower(), np.nan))
-    return float(value) if is_number(value) else np.nan
+    return pandas.isna(entry) is True  # an array for a list
 
 
-def _value_of(value: Any) -> Decimal | None:
-    """Return the exact number that an entry shows; None for what is no number."""
-    text = str.strip(value) if isinstance(value, str) else text_of(value)
-    if text.lower() in TRUTH:
-        return Decimal(TRUTH[text.lower()])
+def value_of(value: Any) -> Decimal | None:
+    """Return the exact number that a level shows, of a truth value 1 or 0; None for what is no number."""
+    text = text_of(value)
+    text = {"true": "1", "false": "0"}.get(text.lower(), text)
     return Decimal(text) if DECIMAL.fullmatch(text) else None
 
 
-def is_missing(value: object) -> bool:
-    """Return whether an entry is empty, None, NaN or one of the usual words for a missing value."""
-    if isinstance(value, str):
-        return bool(MISSING.fullmatch(str.strip(value) or "NA"))
-    import pandas  # slow to import
+def stored_type(column: Any) -> str:
+    """Return the name of the type that a column is stored as, of a category that of its levels; "": none."""
+    kind: Any = getattr(column, "dtype", getattr(column, "type", ""))
+    kind = getattr(getattr(kind, "categories", None), "dtype", getattr(kind, "pyarrow_dtype", kind))
+    return str(kind.value_type if str(kind).startswith(("dictionary", "run_end")) else kind)
 
+
+def series_of(column: Any) -> Any:
+    """Return a series of narwhals; of another array its entries, with NaN for masked ones; else a list."""
+    import narwhals  # slow to import
+
+    series = narwhals.from_native(column, series_only=True, pass_through=True)
+    if hasattr(series, "to_native"):
+        return series
+    return np.asarray(unmasked(column)) if hasattr(column, "__array__") else list(column)
+
+
+def unmasked(array: Any) -> Any:
+    """Return an array with NaN for what is masked; anything else as it is."""
+    return np.ma.filled(array.astype(object), np.nan) if np.ma.isMaskedArray(array) else array
+
+
+def entries_of(column: Any) -> Sequence[Any] | np.ndarray:
+    """Return the entries of a column as objects of Python or NumPy; of plain numbers as an array."""
+    series: Any = column
     try:
-        return pandas.isna(value) is True  # an array for a list
-    except Exception:  # of methods of the entry
-        return False
-
-
-def labels_of(index: Index, where: str) -> list[str]:
-    """Return the names of a table's columns; [] if they are 0, 1, …: it has none."""
-    if index.nlevels > 1:
-        raise DpmcError(
-            f"{where}: has names of {index.nlevels} levels; make them one: "
-            'table.columns = ["_".join(map(str, name)) for name in table.columns]'
-        )
-    names = list(index)
-    return [] if names == list(range(len(names))) else list(map(same_name, names))
-
-
-def numbers_of(column: Any, rule: Rule, where: str) -> np.ndarray:
-    """Return a column (n,) as floats, NaN for entries that are no numbers.
-
-    A column is a list, an array, a series of pandas or a chunked array of pyarrow. Raises DpmcError naming
-    `where` for a type of which no entry is a number.
-    """
-    import pandas
-
-    kind = _kind_of(column, bool(rule.levels), where)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of an entry's methods, and of numbers beyond double precision
-        if rule == Rule() and kind in ("f", "i", "u", "b"):
-            if isinstance(column, pandas.Series):
-                return column.to_numpy(dtype=float, na_value=np.nan)
-            return np.asarray(column, dtype=float)
-        return np.array([rule.number(entry) for entry in entries_of(column)], dtype=float)
-
-
-def entries_of(column: Any) -> Sequence[Any]:
-    """Return the entries of a column as objects of Python or NumPy."""
-    import pandas
-
-    dtype = getattr(column, "dtype", None)
-    if isinstance(dtype, pandas.CategoricalDtype):
-        known = entries_of(column.cat.categories.to_series())
-        return [known[code] if code >= 0 else None for code in column.cat.codes]
-    if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
-        column = np.asarray(column)  # whose entries keep their type: as float 0.1 of 32 bits is not 0.1
-    at = column.array if hasattr(column, "array") else column
-    try:
-        return at.to_pylist() if hasattr(at, "to_pylist") else list(at)
+        if not hasattr(series := series_of(column), "to_native"):
+            return series
+        # As a float of Python 0.1 of 32 bits is not 0.1; and with nulls whole numbers would become floats.
+        plain = series.dtype.is_float() or (series.dtype.is_integer() and not series.null_count())
+        return series.to_numpy() if plain else series.to_list()
     except Exception:  # one entry cannot be read: it must not decide whether the others are
-        return [_entry(at, i) for i in range(len(at))]
+        return [_entry(series, i) for i in range(len(series))]
 
 
 def _entry(column: Any, place: int) -> Any:
     """Return one entry, or what stands for an entry that cannot be read."""
     try:
-        entry = column[place]
-        return entry.as_py() if hasattr(entry, "as_py") else entry
+        return column[place]
     except Exception:  # of the library that holds it
-        return UNREADABLE
-
-
-def _kind_of(column: Any, coded: bool, where: str) -> str:
-    """Return the kind of a column's type, as NumPy's; raise DpmcError for one that holds no numbers.
-
-    A type that one odd entry gives to a column of numbers (texts, objects, complex numbers) is read by entry.
-    Dates and times may be levels.
-    """
-    import pandas
-
-    dtype = shown_type = getattr(column, "dtype", None)
-    if isinstance(dtype, pandas.CategoricalDtype):
-        shown_type = dtype.categories.dtype
-    elif dtype is None and hasattr(column, "type"):  # not a list
-        shown_type = column.type
-    kind = str(getattr(dtype, "kind", "O"))
-    if isinstance(shown_type, pandas.ArrowDtype):
-        holds = _of_arrow(shown_type.pyarrow_dtype)
-    elif dtype is None and shown_type is not None:
-        holds = _of_arrow(shown_type)
-        kind = "f" if holds == "numbers" else "O"
-    else:
-        spans = isinstance(shown_type, pandas.PeriodDtype | pandas.IntervalDtype)
-        holds = "times" if spans or getattr(shown_type, "kind", "O") in "mM" else "objects"
-    if holds == "nothing" or (holds == "times" and not coded):
-        rule = "holds no numbers: write numbers, such as days since a public date"
-        raise DpmcError(f"{where}: type {shown_type} {rule}")
-    return kind
-
-
-def _of_arrow(kind: Any) -> str:
-    """Return what a column of a type of Arrow holds: numbers, objects that may be some, times, or nothing."""
-    import pyarrow
-    from pyarrow import types
-
-    if isinstance(kind, pyarrow.BaseExtensionType):
-        return _of_arrow(kind.storage_type)
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        held = _of_arrow(kind.value_type)
-        return "objects" if held == "numbers" else held
-    if types.is_integer(kind) or types.is_floating(kind):
-        return "numbers"
-    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if texts or types.is_decimal(kind) or types.is_boolean(kind) or types.is_null(kind):
-        return "objects"
-    return "times" if types.is_temporal(kind) else "nothing"
+        return Unreadable()

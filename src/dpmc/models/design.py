@@ -81,8 +81,8 @@ class Design:
     def __call__(self, rows: Any) -> np.ndarray:
         """Return z (n, coefficients) of rows.
 
-        Rows are an array (n, 1 + predictors), or without the outcome (n, predictors); or a table of pandas or
-        xarray, or a mapping of columns, with the predictors by name.
+        Rows are an array (n, 1 + predictors), or without the outcome (n, predictors); or a table with
+        names, or a mapping of columns, with the predictors by name.
         """
         z = self._scaled(rows)
         if self.norm is not None:
@@ -207,4 +207,4 @@ def _coded(
         if name in known and text_of(value) not in known[name]:
             raise DpmcError(f"{where}: {shown(value)} must be one of the levels {known[name]}")
         filled[name] = text_of(value) if name in known else float(array([value], (1,), where)[0])
-    return shares, Coding(known, filled)
+    return shares, Coding.of(known, filled)

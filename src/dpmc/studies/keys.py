@@ -250,10 +250,10 @@ class StudyKeys(RunKeys):
     )
 
 
-Declared = TypeVar("Declared", bound=BaseModel)
+Validated = TypeVar("Validated", bound=BaseModel)
 
 
-def validated(declaration: type[Declared], document: Document) -> Declared:
+def validated(declaration: type[Validated], document: Document) -> Validated:
     """Return a document's content, validated; raise DpmcError for the first broken rule."""
     if not isinstance(document.content, dict):
         what = {list: "a list", type(None): "empty"}.get(type(document.content), "a single value")
