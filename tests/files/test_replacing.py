@@ -93,6 +93,18 @@ def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path: Path, name:
     assert sorted(os.listdir(tmp_path)) == sorted([name, left[1].name, *others])
 
 
+def test_a_process_killed_while_it_tries_an_output_leaves_nothing_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "unlink", killed)
+        files.require_writable(tmp_path / "release.nc")
+    assert not (tmp_path / "release.nc").exists()
+
+
 def test_an_error_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "result"
     path.write_text("old")

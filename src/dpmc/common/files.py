@@ -114,15 +114,16 @@ def given_path(value: object, where: str) -> Path:
 
 
 def require_writable(path: Path) -> None:
-    """Create a file that does not exist, and remove it; raise DpmcError if that fails.
+    """Raise DpmcError for a file that cannot be written, or whose name the NetCDF library does not take.
 
-    Also for a name that the NetCDF library does not take.
+    A file beside it is created and removed: one of its own name would stay if the process is killed.
     """
     _require_netcdf_name(path)
+    temporary = sibling(path, f".{secrets.token_hex(8)}.tmp", ".")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "xb"):
-            path.unlink()
+        with open(temporary, "xb"):
+            temporary.unlink()
     except OSError as error:
         raise unwritten(path, error) from None
 
