@@ -8,9 +8,10 @@ import pytest
 
 import dpmc
 from dpmc.privacy.data_ledger import DataLedger
+from release.of_numbers import Numbers
 
-#: Normal numbers of unknown mean and sd, whose two statistics have a known law.
-NUMBERS = dpmc.LinearRegression("y", [], sd=None, true_theta=[0.5, 0.0])
+#: A model with the posterior given a noisy sum of two numbers.
+NUMBERS = Numbers()
 PENALTY = {"tau": 2.0, "clip": 1.0, "proposal_sd": [0.1, 0.1]}
 
 
