@@ -26,7 +26,7 @@ from dpmc.data.problem import columns_of
 from dpmc.models import regression
 from dpmc.models.definition import Definition
 from dpmc.privacy.data_ledger import require_entry
-from dpmc.privacy.lattice import SCORES
+from dpmc.privacy.lattice import LENGTH
 from dpmc.releases import books
 from dpmc.releases.facts import in_both, named
 from dpmc.sampling.run import start_digest
@@ -301,7 +301,7 @@ def _of_answer(groups: Groups, own: Mapping[str, Any], model: Any) -> list[str]:
     ledger, found, d = json.loads(own["ledger"]), groups["answer"].sizes, own["dimension"]
     events = ledger["reserved"]
     if model is None:
-        rounds = sum(event["count"] for event in events if event["name"] == SCORES)
+        rounds = sum(event["count"] for event in events if event["name"] != LENGTH)
         few = {"round": [rounds], "summary": [ledger["prices"][0]["numbers"]]}
         wrong = [name for name, size in found.items() if size not in few.get(str(name), (d - 1, d))]
         return [f"/answer: {name}: {found[name]} are not those of the queries" for name in wrong]
