@@ -38,8 +38,8 @@ def method(mu: float, **options: Any) -> Any:
     return noisy_scores.NoisyScores(noise_multiplier=1.0 / mu, **options)
 
 
-def answers_of(model: Any, rows: np.ndarray, mu: float, generator: Any, **options: Any) -> list[Any]:
-    """Return the rounds about these rows; `generator` makes the noise."""
+def answers_of(model: Any, rows: np.ndarray, mu: float, generator: Any, **options: Any) -> Any:
+    """Return the search that asked about these rows; `generator` makes the noise."""
     tables = TABLES.setdefault(repr(type(model.family)), {})
     search = noisy_scores.Search(method(mu, **options), model, len(rows), tables=tables)
     asking = search.questions()
@@ -48,13 +48,12 @@ def answers_of(model: Any, rows: np.ndarray, mu: float, generator: Any, **option
         while True:
             question = asking.send(question.total(rows) + generator.standard_normal(question.size))
     except StopIteration:
-        return search.rounds
+        return search
 
 
-def posterior_of(model: Any, rounds: list[Any], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and sds of a posterior."""
-    prior, log_sd = noisy_scores.prior_of(model), noisy_scores.log_sd_prior(model)
-    found = noisy_scores.posterior_given(rounds, prior, log_sd, n)
+def posterior_of(search: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and sds of the posterior given what a search was answered."""
+    found = noisy_scores.posterior_given([search.answered], search.n)
     return found.mean(), np.sqrt(np.diag(found.covariance()))
 
 
@@ -182,7 +181,7 @@ def prior_faults(name: str) -> list[str]:
     rows = model.simulate(generator, 0.6 * sds, 1000)
     for mu, most in ((1e-4, 0.3), (1e-5, 0.05), (1e-6, 0.01)):
         for _ in range(5):
-            mean, sd = posterior_of(model, answers_of(model, rows, mu, generator), 1000)
+            mean, sd = posterior_of(answers_of(model, rows, mu, generator))
             if not (np.abs(mean / sds) < most).all() or not (np.abs(sd / sds - 1.0) < most).all():
                 found.append(f"{mu}: {mean / sds}, {sd / sds}")
     return found
@@ -195,7 +194,7 @@ def scores_of(name: str, sets: int, n: int, mu: float, seed: int = 4, **options:
         generator = np.random.default_rng([seed, j])
         theta = np.asarray(model.prior_sd) * generator.standard_normal(model.dimension)
         rows = model.simulate(generator, theta, n)
-        mean, sd = posterior_of(model, answers_of(model, rows, mu, generator, **options), n)
+        mean, sd = posterior_of(answers_of(model, rows, mu, generator, **options))
         found.append((theta - mean) / sd)
     return np.array(found)
 
@@ -240,7 +239,7 @@ def sd_faults() -> list[str]:
             truth, noisy = 0.5 * generator.standard_normal(), noise * generator.standard_normal()
             chi = np.minimum((np.exp(truth - 0.2) * generator.standard_normal(n)) ** 2, 1.5**2).sum() + noisy
             answer: Any = SD_ANSWER._replace(spread=chi, noise_sd=noise / (np.sqrt(2.0) * 1.5**2))
-            own = score_answers.log_sd_of(answer, n, score_answers.LogSd(0.0, 0.25))
+            own = score_answers.log_sd_of([answer], n, score_answers.LogSd(0.0, 0.25))
             z.append((truth - own.mean) / np.sqrt(own.variance))
         if not 0.6 < np.square(z).mean() < 1.6:
             found.append(f"{np.square(z).mean()}")
@@ -268,7 +267,7 @@ def length_faults() -> list[str]:
         rows = model.simulate(generator, np.zeros(3), 2000)
         model = dpmc.LinearRegression("y", PREDICTORS, intercept=False, prior_sd=0.5)
         rows[:, 1:] *= scale
-        first = answers_of(model, rows, 1.0, generator)[0]
+        first = answers_of(model, rows, 1.0, generator).rounds[0]
         length = np.exp(np.log(np.linalg.norm(rows[:, 1:] @ first.whitening, axis=1) / np.sqrt(2.0)).mean())
         if not 0.6 < length < 1.5:
             found.append(f"{scale}: {length}")
@@ -283,7 +282,7 @@ def answer_faults() -> list[str]:
     """Return where posteriors given an answer are not calibrated, M known or with a fifth of it noise."""
     generator, found, expected = np.random.default_rng(8), [], 100.0
     whitening, one = np.array([[0.5, 0.1, 0.0], [0.1, 1.0, -0.2], [0.0, -0.2, 2.0]]), np.eye(3)
-    prior = score_answers.Normal(np.array([0.5, -1.0, 2.0]), whitening @ whitening)
+    prior = score_answers.Belief(np.array([0.5, -1.0, 2.0]), whitening @ whitening)
     for phi, noise_sd, information_sd in ((1.3, 3.0, 2.0), (0.7, 30.0, 2.0), (1.0, 10.0, 20.0)):
         z = []
         for _ in range(200):
@@ -298,7 +297,7 @@ def answer_faults() -> list[str]:
                 at, whitening, 1.0, 1.0, 1.5, 1.0, noise_sd, information_sd, expected, 1.0, 1e4, s,
                 information + 0.5 * information_sd * (noise + noise.T), phi * np.trace(information), 0.0,
             )  # fmt: skip
-            known, _ = score_answers.posterior_of(answer, prior)
+            known, _ = score_answers.posterior_of([answer], prior)
             error = prior.mean + whitening @ back - known.mean
             z.append(error @ np.linalg.solve(known.covariance, error) / 3.0)
         low, high = stats.chi2.ppf([1e-4, 1.0 - 1e-4], 600) / 600
@@ -330,8 +329,7 @@ def test_one_main_round_agrees_with_five() -> None:
         generator = np.random.default_rng([5, j])
         rows = model.simulate(generator, np.array([0.3, -0.4, 0.5]), 2000)
         (one, one_sd), (five, five_sd) = (
-            posterior_of(model, answers_of(model, rows, 0.15, generator, rounds=rounds), 2000)
-            for rounds in (1, 5)
+            posterior_of(answers_of(model, rows, 0.15, generator, rounds=rounds)) for rounds in (1, 5)
         )
         differences.append((one - five) / np.hypot(one_sd, five_sd))
         widths.append(five_sd / one_sd)
@@ -378,7 +376,7 @@ def hard_faults(name: str, sets: int = 6) -> list[str]:
     for j in range(sets):
         generator = np.random.default_rng([6, j])
         rows = model.simulate(generator, np.array(truth), 4000)
-        mean, sd = posterior_of(model, answers_of(model, rows, 0.4, generator), 4000)
+        mean, sd = posterior_of(answers_of(model, rows, 0.4, generator))
         scores.append((np.array(truth) - mean) / sd)
         widths.append(sd / widest)
     found = [f"sd {np.max(widths, axis=0)} too large"] if np.max(widths) > 1.0 else []
@@ -427,7 +425,7 @@ QUESTIONS, TABLE, ANSWERS, ROUNDS = (
     )
 )
 OF_S, OF_M = "2.0 * self.bound / (A * np.sqrt(B))", "self.largest_information / (A * np.sqrt(self.share))"
-SPREAD = "phi * information + answer.noise_sd**2 * one + noise"
+SECOND_MOMENTS = "np.outer(step, step) + A @ covariance @ B"  #: of steps, on which M's noise acts
 #: (module, function, shape) -> name: a piece of the shape, what replaces it, and the checks that complain.
 FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (QUESTIONS, "noise_sd", OF_S): {
@@ -444,8 +442,8 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (QUESTIONS, "spread_sd", "np.sqrt(2.0) * A * B / C"): {
         "chi's noise a third": ("np.sqrt(2.0)", "0.3", "pairs lemma"),
     },
-    (QUESTIONS, "_parts", "np.clip(A * row.h, -limit, limit)"): {
-        "no clamp of s": ("", "A * row.h", "pairs"),
+    (QUESTIONS, "_parts", "np.clip(A * row.h * length, -limit, limit)"): {
+        "no clamp of s": ("", "A * row.h * length", "pairs"),
     },
     (QUESTIONS, "_parts", "np.sqrt(chi) / A if B else 1.0"): {
         "no bound of s by chi": ("", "1.0", "pairs"),
@@ -459,8 +457,17 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (QUESTIONS, "_parts", "row.root * row.bound * length"): {
         "weight by the score": ("row.bound", "np.abs(row.h)", "sums"),
     },
-    (QUESTIONS, "_parts", "f**2 * square"): {
-        "q without lengths": (" * square", "", "sums"),
+    (QUESTIONS, "_parts", "np.clip(weight * most, 0.0, A)"): {
+        "no clamp of M": ("", "weight * most", "pairs"),
+    },
+    (QUESTIONS, "_parts", "tz / length[:, None]"): {
+        "direction without length 1": (" / length[:, None]", "", "pairs sums"),
+    },
+    (QUESTIONS, "of_rows", "s**2"): {
+        "q of rows not squared": ("s**2", "np.abs(s)", "sums"),
+    },
+    (QUESTIONS, "total", "s**2"): {
+        "q not squared": ("s**2", "np.abs(s)", "sums"),
     },
     (QUESTIONS, "_parts", "row.root * row.slope"): {
         "M of slope alone": ("row.root * ", "", "sums"),
@@ -498,11 +505,15 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (TABLE, "at", "np.maximum(self._high[i] - mean, A)"): {
         "bound of one side": ("", "self._high[i] - mean", "tables"),
     },
-    (ANSWERS, "posterior_of", SPREAD): {
-        "sampling not counted": ("phi", "0.0 * phi", "calibration answers"),
+    (ANSWERS, "posterior_of", "A / dispersion_of(B, C)"): {
+        "sampling not counted": ("A", "1e9 * A", "calibration answers"),
+    },
+    (ANSWERS, "posterior_of", "answer.noise_sd**2 * one"): {
         "noise of s not counted": ("answer", "0.0 * answer", "little answers"),
-        "noise of M not counted": (" + noise", "", "answers"),
-        "noise of M four times": (" + noise", " + 4.0 * noise", "answers"),
+    },
+    (ANSWERS, "posterior_of", SECOND_MOMENTS): {
+        "noise of M not counted": (SECOND_MOMENTS, f"0.0 * ({SECOND_MOMENTS})", "answers"),
+        "noise of M four times": (SECOND_MOMENTS, f"4.0 * ({SECOND_MOMENTS})", "answers"),
     },
     (ANSWERS, "dispersion_of", "answer.squares / A"): {
         "phi halved": ("answer", "0.5 * answer", "answers"),
@@ -510,11 +521,11 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (ANSWERS, "information_of", "mean * A + kept * deviation"): {
         "deviation of M upside down": ("+", "-", "answers"),
     },
-    (ANSWERS, "posterior_of", "answer.at + A @ d"): {
+    (ANSWERS, "posterior_of", "first.at + A @ d"): {
         "d upside down": ("+", "-", "calibration wide"),
     },
-    (ANSWERS, "posterior_of", "prior.mean - answer.at"): {
-        "pull away from the prior": ("", "answer.at - prior.mean", "little"),
+    (ANSWERS, "posterior_of", "prior.mean - first.at"): {
+        "pull away from the prior": ("", "first.at - prior.mean", "little"),
     },
     (ANSWERS, "mean_of", "A / len(rounds)"): {
         "main rounds' noise not averaged": (" / len(rounds)", "", "calibration"),
@@ -522,13 +533,13 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (ANSWERS, "whitened", "symmetric_power(A, -0.5)"): {
         "T upside down": ("-", "", "answers"),
     },
-    (ANSWERS, "log_sd_of", "np.log(answer.residual_sd) + A"): {
+    (ANSWERS, "_log_sd", "float(np.log(answer.residual_sd)) + A"): {
         "step of chi upside down": ("+", "-", "sd small"),
     },
-    (ANSWERS, "log_sd_of", "(noise / n) ** 2"): {
+    (ANSWERS, "_log_sd", "float(noise / n / slope) ** 2"): {
         "noise of chi not counted": ("noise", "0.0 * noise", "sd"),
     },
-    (ANSWERS, "log_sd_of", "variance / n"): {
+    (ANSWERS, "_log_sd", "variance / n / slope**2"): {
         "sampling of chi not counted": ("variance", "0.0 * variance", "sd"),
     },
     (ROUNDS, "shares", "1.0 - sum(WARM_UP)"): {
@@ -543,11 +554,11 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (ROUNDS, "questions", "method.mu * np.sqrt(length)"): {
         "lengths asked at the whole budget": ("np.sqrt(length)", "1.0", "queries"),
     },
-    (ROUNDS, "prior_of", "sds**2"): {
-        "prior sd as variance": ("**2", "", "prior"),
+    (ROUNDS, "posterior_given", "sds[:p] ** 2"): {
+        "prior sd as variance": (" ** 2", "", "prior"),
     },
-    (ROUNDS, "log_sd_prior", "float(A)**2"): {
-        "prior sd of ln sd as variance": ("**2", "", "prior"),
+    (ROUNDS, "posterior_given", "float(sds[p]) ** 2"): {
+        "prior sd of ln sd as variance": (" ** 2", "", "prior"),
     },
     (ROUNDS, "questions", "answer.at + A * B"): {
         "step away from the answer": ("+", "-", "wide"),

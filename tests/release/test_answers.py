@@ -15,7 +15,7 @@ from dpmc.algorithms.noisy_scores import NoisyScores, regression_of
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.models import families
 from dpmc.models.own import given_model
-from dpmc.models.score_tables import ScoreTable
+from dpmc.models.score_tables import ScoreTable, reference
 from dpmc.privacy import secure_noise
 from dpmc.privacy.data_ledger import DataLedger, _sealed
 from dpmc.privacy.questions import ScoreQuestion
@@ -37,7 +37,7 @@ def test_rows_of_any_size_move_scores_by_what_is_claimed(clip: float, asks_sprea
     z = generator.standard_normal((300, p)) * sizes[:, None]
     z[:100] = -z[100:200]
     y = generator.choice([0.0, 1.0, -7.0, 1e6, -1e149], 300)
-    at = table.reference(0.5)
+    at = reference(table.family, clip, 0.5)
     for b, reach in ((0.6, 1.3), (1e-3, 1e-3)):
         bounds = b * at.bound * np.sqrt(p), reach * b * p * at.slope / at.root
         question = ScoreQuestion(model, table, np.zeros(p), np.eye(p), *bounds, 2.0, 0.298, asks_spread)
@@ -125,7 +125,7 @@ def of_another_model(groups: Groups) -> None:
 
 def with_more_rounds(groups: Groups) -> None:
     answer = groups["/answer"]
-    twice = xarray.concat([answer, answer.isel(round=[-1])], "round")
+    twice = xarray.concat([answer, answer.isel(round=[-1])], "round", data_vars="minimal")
     groups["/answer"] = twice.assign_attrs(answer.attrs)
 
 
@@ -141,7 +141,7 @@ def with_another_variable(groups: Groups) -> None:
         (with_value("information", (3, 0, 1), 1.0), "is not what is asked"),
         (with_value("whitening", (3, 0, 0), 1.0), "/answer: whitening: is not what is asked"),
         (with_value("length", 9, 1.0), "/answer: length: is not what is asked"),
-        (with_value("rows", 2, 301.0), "/answer: rows: is not what is asked"),
+        (with_value("n", 2, 301.0), "/answer: n: is not what is asked"),
         (with_value("squares", 0, np.nan), "/answer: must be finite"),
         (with_value("information", (0, 0, 0), 1e300), "/answer: cannot be computed again"),
         (with_value("length", 0, -1e308), "/answer: cannot be computed again"),
