@@ -15,7 +15,7 @@ import dpmc
 from dpmc.algorithms.answers import Answered
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.algorithms.noisy_scores import WARM_UP, NoisyScores, Search, posterior_given
-from dpmc.algorithms.score_answers import Normal, Round, dispersion_of, information_of, mean_of, posterior_of
+from dpmc.algorithms.score_answers import Belief, Round, dispersion_of, information_of, mean_of, posterior_of
 from dpmc.base import NoisySum
 from dpmc.cli.main import main
 from dpmc.models import catalogue, families
@@ -107,7 +107,7 @@ def test_draws_are_those_of_the_run_without_its_rows_and_more_of_them(tree: Any)
 
 def test_one_answer_has_the_likelihood_of_its_noisy_scores(tree: Any) -> None:
     """N(s; M d, S(d)) × prior, by another formula than that of several answers."""
-    answer, prior = main_answer(tree), Normal(np.zeros(3), 0.25 * np.eye(3))
+    answer, prior = main_answer(tree), Belief(np.zeros(3), 0.25 * np.eye(3))
     found, d = posterior_of([answer], prior)
     unit, (information, shape, size) = answer.whitening, information_of(answer)
     inverse = np.linalg.inv(unit)
@@ -193,7 +193,7 @@ def test_the_residual_sd_of_two_answers_has_their_noise_but_the_rows_once() -> N
 def test_another_prior_is_that_of_a_model_with_it(tree: Any) -> None:
     wide = dpmc.LinearRegression("y", ["x", "w"], prior_sd=[3.0, 2.0, 1.0])
     drawn = dpmc.posterior(tree, prior_sd=[3.0, 2.0, 1.0], draws=50)
-    expected: Any = posterior_of([main_answer(tree)], Normal(np.zeros(3), np.diag(wide.prior_sd**2)))[0]
+    expected: Any = posterior_of([main_answer(tree)], Belief(np.zeros(3), np.diag(wide.prior_sd**2)))[0]
     assert drawn.attrs["prior_sd"].tolist() == [3.0, 2.0, 1.0]
     mean, sd = moments(dpmc.posterior(tree, prior_sd=[3.0, 2.0, 1.0], draws=20_000))
     np.testing.assert_allclose(mean, expected.mean, atol=0.02 * sd.max())

@@ -8,7 +8,7 @@ What was asked and answered is a group of the file.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,15 @@ from dpmc.base import FREE_DRAWS, Algorithm, Draws, Model, Needs, Posterior, Pri
 
 Answered = Mapping[str, np.ndarray]  #: what was asked and answered, by name
 BEYOND_ROUNDING = 1.0 + 1e-12  #: more than the rounding errors of a sum of costs
+
+
+class About(NamedTuple):
+    """What is known besides several answers about the same rows."""
+
+    n: int
+    temperature: float
+    model: Any  # with its prior; None unless a posterior `needs_model`
+    prior_sd: np.ndarray | None  # (d,) of a normal prior around 0, in place of the answers' own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,21 +71,9 @@ class Answer(Algorithm):
         """Return the posterior given an answer: public computation on it."""
 
     @classmethod
-    @abstractmethod
-    def given_all(
-        cls,
-        answers: Sequence[Answered],
-        n: int,
-        *,
-        model: Any,
-        temperature: float,
-        prior_sd: np.ndarray | None,
-    ) -> Posterior:
-        """Return the posterior given several answers about the same n rows.
-
-        `prior_sd` (d,): sds of a normal prior around 0 in place of the answers' own; or None. `model`
-        is None unless a posterior `needs_model`; then it has its prior.
-        """
+    def given_all(cls, answers: Sequence[Answered], about: About) -> Posterior:
+        """Return the posterior given several answers about the same rows, of a method that knows it."""
+        raise NotImplementedError
 
     def prepare(
         self, theta: np.ndarray, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]

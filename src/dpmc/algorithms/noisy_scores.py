@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.algorithms.answers import Answer, Answered
+from dpmc.algorithms.answers import About, Answer, Answered
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
 from dpmc.algorithms.score_answers import (
     Belief,
@@ -162,16 +162,8 @@ class NoisyScores(Answer):
         return posterior_given([answered], n)
 
     @classmethod
-    def given_all(
-        cls,
-        answers: Sequence[Answered],
-        n: int,
-        *,
-        model: Any,
-        temperature: float,
-        prior_sd: np.ndarray | None,
-    ) -> Posterior:
-        return posterior_given(answers, n, prior_sd)
+    def given_all(cls, answers: Sequence[Answered], about: About) -> Posterior:
+        return posterior_given(answers, about.n, about.prior_sd)
 
 
 def answered_by(step: Steps, numbers: np.ndarray) -> Question | None:

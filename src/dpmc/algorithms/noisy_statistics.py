@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
-from dpmc.algorithms.answers import Answer, Answered
+from dpmc.algorithms.answers import About, Answer, Answered
 from dpmc.algorithms.hyperparameters import choice, numbers, positive
 from dpmc.base import Model, NoisySum, Posterior, PrivateData, Queries, SummaryModel, Values
 from dpmc.common.errors import DpmcError
@@ -79,20 +79,12 @@ class NoisyStatistics(Answer):
         return cast(SummaryModel, model).posterior_given(NoisySum(answered["sum"], n, sd, temperature))
 
     @classmethod
-    def given_all(
-        cls,
-        answers: Sequence[Answered],
-        n: int,
-        *,
-        model: Any,
-        temperature: float,
-        prior_sd: np.ndarray | None,
-    ) -> Posterior:
+    def given_all(cls, answers: Sequence[Answered], about: About) -> Posterior:
         """Return the posterior given the mean of noisy sums, weighted by the precision of their noise."""
         weights = np.array([float(one["sum_noise_sd"]) ** -2.0 for one in answers])
         total = np.average([one["sum"] for one in answers], axis=0, weights=weights)
-        noisy = NoisySum(total, n, float(weights.sum()) ** -0.5, temperature)
-        return cast(SummaryModel, model).posterior_given(noisy)
+        noisy = NoisySum(total, about.n, float(weights.sum()) ** -0.5, about.temperature)
+        return cast(SummaryModel, about.model).posterior_given(noisy)
 
 
 def summary_model(model: Model) -> SummaryModel:

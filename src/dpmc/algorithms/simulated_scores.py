@@ -7,7 +7,6 @@ Rounds find a public θ_k; the last one, which has most of the budget, makes the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -196,21 +195,6 @@ class SimulatedScores(Answer):
     def posterior(self, answered: Answered, model: Model, n: int, temperature: float) -> Posterior:
         found = self.last(answered, model, n).posterior()
         return GaussianPosterior(found.mean, found.covariance)
-
-    @classmethod
-    def given_all(
-        cls,
-        answers: Sequence[Answered],
-        n: int,
-        *,
-        model: Any,
-        temperature: float,
-        prior_sd: np.ndarray | None,
-    ) -> Posterior:
-        raise DpmcError(
-            "simulated-scores: a posterior of its answers needs simulated rows; draw with dpmc.sample or "
-            "dpmc.release"
-        )
 
     def last(self, answered: Answered, model: Model, n: int) -> Likelihood:
         """Return the likelihood of the last round."""
