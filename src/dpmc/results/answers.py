@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmc.algorithms.answers import About, Answer
+from dpmc.algorithms.answers import About
 from dpmc.base import Posterior
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
@@ -140,7 +140,7 @@ def _posterior(
     if sds is None and any(not np.array_equal(own[0], other) for other in own):
         raise DpmcError("posterior: the models of these results have different priors: give prior_sd")
     cls = _method_of(answers[0])
-    if cls.given_all.__func__ is Answer.given_all.__func__:
+    if "given_all" not in vars(cls):
         raise DpmcError("posterior: this method needs its model: draw with dpmc.sample or dpmc.release")
     model = _model_of(tree.attrs, sds) if cls.needs_model else None
     temperature, sds = float(tree.attrs["temperature"]), own[0] if sds is None else sds
