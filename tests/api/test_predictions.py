@@ -203,7 +203,7 @@ def test_a_fingerprint_has_the_values_of_a_part_of_many_rows(monkeypatch: pytest
     model = dpmc.LinearRegression("y", ["x"], sd=1)
     rows, of = simulated(model, 30), []
     for most in (10, 30):
-        monkeypatch.setattr("dpmc.models.fingerprint.MOST_ROWS", most)
+        monkeypatch.setattr("dpmc.models.fingerprint.SEEN_ROWS", most)
         of += [fingerprint(model, rows), fingerprint(model, rows[:10])]
     assert of[0] == of[1] == of[3] != of[2]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmc.algorithms.answers import ROUNDING
+from dpmc.algorithms.answers import BEYOND_ROUNDING
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
@@ -70,7 +70,7 @@ def test_each_epsilon_has_its_own_noise_and_chains_have_metrics(study: tuple[str
         chain = read_chain(Path(output.format(epsilon=epsilon, seed=0)))
         ledger = json.loads(chain.attrs["ledger"])
         (event,) = ledger["performed"]
-        assert event["noise_multiplier"] == exact_multiplier(epsilon, 1e-4) * ROUNDING
+        assert event["noise_multiplier"] == exact_multiplier(epsilon, 1e-4) * BEYOND_ROUNDING
         assert ledger["epsilon_spent"] == pytest.approx(epsilon)
         assert json.loads(chain.attrs["calibrated"])["noise_multiplier"] == event["noise_multiplier"]
     assert main(("data", *study, "--output", "data.nc")) == 0
@@ -86,7 +86,7 @@ def test_budgets_of_one_query_allow_any_number_of_iterations(
 ) -> None:
     budget = ("budget", *study, "--method")
     assert main((*budget, "noisy-statistics", "--epsilon", "1", "--json")) == 0
-    noise = exact_multiplier(1.0, 1e-4) * ROUNDING
+    noise = exact_multiplier(1.0, 1e-4) * BEYOND_ROUNDING
     assert json.loads(capsys.readouterr().out) == {"noise_multiplier": noise, "tight": "inf"}
     assert main((*budget, "twice", "--epsilon", "1", "--json")) == 0
     assert json.loads(capsys.readouterr().out) == {"noise_multiplier": 9.0, "tight": "inf"}

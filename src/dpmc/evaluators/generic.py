@@ -117,7 +117,8 @@ class StatisticsEvaluator(Evaluator):
     @functools.cached_property
     def _statistics(self) -> np.ndarray:
         """The statistics (n, k), many times as large as the rows: answers to questions need none."""
-        return statistics(cast(AffineModel | SoftplusModel, self._model), self._rows)
+        with np.errstate(all="ignore"):  # of rows that are not finite, which count as 0
+            return statistics(cast(AffineModel | SoftplusModel, self._model), self._rows)
 
     @functools.cached_property
     def _finite(self) -> np.ndarray:
