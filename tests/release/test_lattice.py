@@ -17,12 +17,14 @@ from dpmc.evaluators.lattice import (
     LatticeEvaluator,
     block_size,
     in_block,
+    scale_of,
     sum_of_squares,
     within_norm,
 )
 from dpmc.evaluators.secret_batches import draw_batch
 from dpmc.models import definition
 from dpmc.models.own import given_model
+from dpmc.privacy.questions import SumQuestion
 
 M = Lattice(ratio=1000, gradient=700)
 FINE = Lattice(ratio=2**31 - 1, gradient=2**31 - 1)
@@ -90,7 +92,7 @@ def summary_integers(name: str, rows: np.ndarray) -> np.ndarray:
         return np.zeros((len(rows), 1), int)
     with np.errstate(all="ignore"):
         centre = np.linspace(-0.2, 0.4, model.summary_count)
-        return LatticeEvaluator(model, rows, M).summary_integers(centre, 1.5)
+        return LatticeEvaluator(model, rows, M).question_integers(SumQuestion(model, centre, 1.5, 1.0))
 
 
 @st.composite
@@ -115,7 +117,7 @@ def test_a_row_changes_no_other_integer_and_its_own_within_its_bound(case: Any) 
     replaced = rows.copy()
     replaced[j] = new
     found = [(*integers(name, its), summary_integers(name, its)) for its in (rows, replaced, replaced[order])]
-    for before, after, turned, m in zip(*found, (*M, M.gradient), strict=True):
+    for before, after, turned, m in zip(*found, (*M, int(scale_of(1.0, len(rows))) // 2), strict=True):
         others = np.arange(len(rows)) != j
         np.testing.assert_array_equal(before[others], after[others])
         np.testing.assert_array_equal(after[order], turned)
@@ -149,18 +151,14 @@ def test_sums_of_summaries_are_those_of_the_lab_up_to_rounding(name: str) -> Non
     rows[[3, 16_900], 0] = np.nan
     centre = np.linspace(-0.2, 0.4, model.summary_count)
     evaluator = LatticeEvaluator(model, rows, FINE)
-    unit = evaluator.unit_of_gradients(1.5)
-    found = unit * evaluator.summary_sum(centre, 1.5)[0]
-    usable = evaluator.summary_integers(centre, 1.5).any(axis=1)
+    question = SumQuestion(model, centre, 1.5, 1.0)
+    ((found,), unit, _), integers = evaluator.answer_sums([question]), evaluator.question_integers(question)
+    usable = integers.any(axis=1)
+    np.testing.assert_array_equal(found, integers.sum(axis=0))
     assert not usable[3] and not usable[16_900] and usable.mean() > 0.9
     with np.errstate(all="ignore"):
-        wanted = Evaluator(model, rows[usable]).summary_sum(centre, 1.5)[0]
-    np.testing.assert_allclose(found, wanted, atol=2.0 * 17_000 * unit)
-
-
-def test_a_clip_bound_that_underflows_reads_no_rows() -> None:
-    evaluator = LatticeEvaluator(MODELS["normal"][0], np.ones((3, 1)), FINE)
-    assert not evaluator.summary_sum(np.zeros(2), 1e-300)[0].any()
+        ((wanted,), _, _) = Evaluator(model, rows[usable]).answer_sums([question])
+    np.testing.assert_allclose(unit * found, wanted, atol=2.0 * 17_000 * unit)
 
 
 def test_a_move_back_has_the_opposite_integers() -> None:

@@ -105,13 +105,16 @@ class LatticeEvaluator(Evaluator):
         for total, question in zip(totals, questions, strict=True):
             for i in range(0, self.n, calls.MOST_ROWS):
                 part = np.arange(i, min(i + calls.MOST_ROWS, self.n))
-                numbers, usable = self._by_blocks(question.of_rows, part, (question.size,))
-                usable = usable & np.isfinite(numbers).all(axis=1)
-                total += (
-                    np.trunc(np.where(usable[:, None], numbers, 0.0) * scale).astype(np.int64).sum(axis=0)
-                )
+                total += self.question_integers(question, part).sum(axis=0)
         # Numbers are floats, off by far less than a hundredth of a unit.
         return totals, 1.0 / scale, 2.01 * math.sqrt(questions[0].size) / scale
+
+    def question_integers(self, question: Question, chosen: np.ndarray | None = None) -> np.ndarray:
+        """Return the integers (n, N) of all rows' numbers, or (b, N) of rows `chosen`; 0 of unusable rows."""
+        scale = scale_of(1.0 / question.sensitivity, self.n)
+        numbers, usable = self._by_blocks(question.of_rows, chosen, (question.size,))
+        usable = usable & np.isfinite(numbers).all(axis=1)
+        return np.trunc(np.where(usable[:, None], numbers, 0.0) * scale).astype(np.int64)
 
     def batch_ratio_sums(
         self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray, words: np.ndarray
