@@ -144,6 +144,14 @@ OFF_BASE: Any = type("Off", (Gamma,), {"log_base": lambda self, y: 0.0 * y})()
 OFF_SCORE: Any = type("Off", (StudentT,), {"score": lambda self, eta, y: eta - y})()
 
 
+def test_a_tempered_problem_is_refused_whoever_tempers_it() -> None:
+    """Else a file would say a temperature that its posterior has not."""
+    model = dpmc.LinearRegression("y", ["x"])
+    method(1.0).check(model, 10_000, 1.0)
+    with pytest.raises(dpmc.DpmcError, match="tempering: must be None"):
+        method(1.0).check(model, 10_000, 0.5)
+
+
 @pytest.mark.parametrize(
     ("model", "options", "mu", "words"),
     [

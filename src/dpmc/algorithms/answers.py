@@ -51,7 +51,10 @@ class Answer(Algorithm):
 
     @classmethod
     def first_values(cls, model: Model, rows: np.ndarray) -> Values:
-        """Return the hyperparameters without default that simulated rows suggest; DpmcError for a model."""
+        """Return the hyperparameters without default that simulated rows (n, columns) suggest.
+
+        Raises DpmcError for a model that the method cannot answer for.
+        """
         return {}
 
     def needs(self, dimension: int) -> Needs:
@@ -60,7 +63,7 @@ class Answer(Algorithm):
 
     @abstractmethod
     def sizes(self, model: Model) -> dict[str, int]:
-        """Return the sizes of these dimensions."""
+        """Return the sizes of the dimensions of `arrays`."""
 
     @abstractmethod
     def ask(self, model: Model, private: PrivateData) -> list[Answered]:
@@ -78,7 +81,7 @@ class Answer(Algorithm):
     def prepare(
         self, theta: np.ndarray, model: Model, private: PrivateData, generators: Sequence[np.random.Generator]
     ) -> np.ndarray:
-        """Ask; return all arrays of each chain's answer in one (chains, e), with 0 chains in common."""
+        """Ask; return the arrays of each chain's answer, raveled and joined (chains, e)."""
         answers = self.ask(model, private)
         flat = np.array([np.concatenate([np.ravel(one[name]) for name in self.arrays]) for one in answers])
         return flat.repeat(len(theta) // len(flat), axis=0)

@@ -13,6 +13,7 @@ from dpmc.base import Model, NoisySum, Posterior, PrivateData, Queries, SummaryM
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators.calls import summaries
 from dpmc.privacy.events import GaussianQuery
+from dpmc.privacy.lattice import SUM
 from dpmc.privacy.questions import SumQuestion
 
 ROWS_KEPT = 0.995  #: share of simulated rows that a suggested clip bound does not clip
@@ -34,7 +35,7 @@ class NoisyStatistics(Answer):
 
     is_recommended = True
     draws_version = 3
-    asks = frozenset({"sum"})
+    asks = frozenset({SUM})
     needs_model = True
     arrays = MappingProxyType({"sum": ("summary",), "sum_noise_sd": ()})
 
@@ -43,7 +44,7 @@ class NoisyStatistics(Answer):
         return "ignores the noise: intervals too narrow" if self.noise == "ignored" else ""
 
     def queries(self, n: int) -> Queries:
-        return Queries(run=(GaussianQuery("sum", self.noise_multiplier, sensitivity=2.0 * self.clip),))
+        return Queries(run=(GaussianQuery(SUM, self.noise_multiplier, sensitivity=2.0 * self.clip),))
 
     @classmethod
     def first_values(cls, model: Model, rows: np.ndarray) -> Values:

@@ -52,9 +52,7 @@ class Round(NamedTuple):
     information: np.ndarray  # M (p, p)
     squares: float  # q
     spread: float  # χ; 0 if it was not asked
-    length: float = (
-        0.0  # the noisy answer about lengths before it, in units of its noise; 0 if none was asked
-    )
+    length: float = 0.0  # of the question about lengths before it, in units of its noise; 0 if none was asked
 
     @property
     def answer(self) -> ScoreAnswer:
