@@ -1,6 +1,7 @@
-"""Offsets, exposures and frequency weights of regressions: a coefficient that is 1, and rows that count twice."""
+"""Offsets, exposures and frequency weights: a coefficient that is 1, and rows that count several times."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -158,12 +159,9 @@ def test_an_odd_offset_or_weight_is_refused_in_the_lab_and_counts_as_nothing_in_
             with pytest.raises(dpmc.DpmcError, match=words):
                 dpmc.sample(model, odd, "rwmh", epsilon="inf", hyperparameters={"proposal_sd": 0.1})
         other = LatticeEvaluator(model, odd, Lattice(2**20, 2**20))
-        question = question_of(model)
-        for numbers in (
-            lambda e: e.ratio_integers(THETA, THETA + 0.1, 1e-6),
-            lambda e: e.question_integers(question),
-        ):
-            there, without = numbers(evaluator), numbers(other)
+        asked = question_of(model)
+        ratios = [each.ratio_integers(THETA, THETA + 0.1, 1e-6) for each in (evaluator, other)]
+        for there, without in (ratios, [each.question_integers(asked) for each in (evaluator, other)]):
             assert there[7].any() and not without[7].any()
             assert np.array_equal(np.delete(there, 7, axis=0), np.delete(without, 7, axis=0))
 
@@ -176,17 +174,11 @@ def test_tables_are_read_by_name_and_predictions_need_no_weight() -> None:
         "y", ["a"], exposure={"days": (365, 100)}, weights={"copies": 5}, fills={"days": 365}
     )
     table = pandas.DataFrame({"copies": TABLE["copies"], **TABLE})
-    setting = {
-        "epsilon": "inf",
-        "hyperparameters": {"proposal_sd": 0.5},
-        "iterations": 200,
-        "progress": False,
-    }
-    tree = dpmc.sample(model, table, "rwmh", **setting)
+    setting: dict[str, Any] = {"hyperparameters": {"proposal_sd": 0.5}, "iterations": 200, "progress": False}
+    tree = dpmc.sample(model, table, "rwmh", epsilon="inf", **setting)
     array = np.column_stack([table[name] for name in model.columns])
-    np.testing.assert_array_equal(
-        tree.posterior.theta, dpmc.sample(model, array, "rwmh", **setting).posterior.theta
-    )
+    other = dpmc.sample(model, array, "rwmh", epsilon="inf", **setting)
+    np.testing.assert_array_equal(tree.posterior.theta, other.posterior.theta)
     new = pandas.DataFrame({"a": [0.2, 0.2, 0.2], "days": [365.0, 730.0, np.nan]})
     means = model.predict(new, tree).posterior_predictive["y_mean"].values
     np.testing.assert_allclose(means[..., 1], 2.0 * means[..., 0], rtol=1e-12)
@@ -239,10 +231,8 @@ def test_simulated_rows_are_a_table_of_frequencies() -> None:
     persons = rows[:, 2]
     z = (persons * (rows[:, 0] - at)).sum() / np.sqrt((persons * at * (1.0 - at)).sum())
     assert abs(z) < 4.0
-    problem: Any = type(
-        "Problem", (), {"model": model, "rows": rows, "true_theta": THETA[:2], "temperature": 1.0}
-    )
-    problem.exact = type("Exact", (), {"reference": np.empty((0, 2))})
+    exact = SimpleNamespace(reference=np.empty((0, 2)))
+    problem: Any = SimpleNamespace(model=model, rows=rows, true_theta=THETA[:2], temperature=1.0, exact=exact)
     sd, _ = without_privacy(problem)
     design = model.design(rows)
     wanted = np.linalg.inv((design.T * (persons * at * (1.0 - at))) @ design)
@@ -254,17 +244,8 @@ def test_releases_and_recommendations_take_offsets_and_weights(tmp_path: Path) -
     rows = model.simulate(np.random.default_rng(1), THETA[:2], 600)
     ledger = DataLedger.create(tmp_path / "people.ledger", 10.0, 1e-2)
     output = tmp_path / "release.nc"
-    tree = dpmc.release(
-        model,
-        rows,
-        "noisy-scores",
-        epsilon=3,
-        delta=1e-4,
-        iterations=9,
-        ledger=ledger.path,
-        output=output,
-        progress=False,
-    )
+    given: dict[str, Any] = {"epsilon": 3, "delta": 1e-4, "ledger": ledger.path, "progress": False}
+    tree = dpmc.release(model, rows, "noisy-scores", iterations=9, output=output, **given)
     assert "offset={'o': (1.0, 0.5)}, weights={'w': 4.0}" in tree.attrs["description"]
     assert files.hidden(output, files.read(output)) == []
     found = dpmc.recommend(model, n=2000, epsilon=3, methods=["noisy-scores"], progress=False)

@@ -55,8 +55,8 @@ class Table(_Part):
 
     delimiter: str = ","
     encoding: str = "utf-8"
-    commentChar: str = ""
-    quoteChar: str = '"'
+    commentChar: str = ""  # noqa: N815 - the standard's word
+    quoteChar: str = '"'  # noqa: N815
 
 
 class Field(_Part):
@@ -68,11 +68,11 @@ class Field(_Part):
     description: str = ""
     unit: str = ""
     constraints: Constraints = Constraints()
-    missingValues: tuple[str, ...] | None = None
-    trueValues: tuple[Word, ...] = ("true", "1")
-    falseValues: tuple[Word, ...] = ("false", "0")
-    decimalChar: str = "."
-    groupChar: str = ""
+    missingValues: tuple[str, ...] | None = None  # noqa: N815
+    trueValues: tuple[Word, ...] = ("true", "1")  # noqa: N815
+    falseValues: tuple[Word, ...] = ("false", "0")  # noqa: N815
+    decimalChar: str = "."  # noqa: N815
+    groupChar: str = ""  # noqa: N815
     centre: float | None = described(None, description="public guess of the mean; by default from the bounds")
     scale: float | None = described(None, gt=0.0, description="and of the sd")
     shape: Literal["normal", "skewed", "count"] = described("normal", description="of simulated entries")
@@ -144,7 +144,7 @@ class Codebook(_Part):
     title: str = ""
     description: str = ""
     person: str | None = described(None, description="column that says whose row it is")
-    missingValues: tuple[str, ...] = USUALLY_MISSING
+    missingValues: tuple[str, ...] = USUALLY_MISSING  # noqa: N815
     dialect: Table = Table()
     fields: tuple[Field, ...] = described(min_length=1)
 

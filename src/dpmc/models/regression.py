@@ -111,9 +111,7 @@ class Regression:
                 f"{who}: family: {family}: an unknown sd is a parameter of LinearRegression alone"
             )
         if (shift := self.design.shift) and shift.is_exposure and family.support in ("real", "binary"):
-            raise DpmcError(
-                f"{who}: exposure: {shift.name}: is for counts; give an offset in the unit of eta"
-            )
+            raise DpmcError(f"{who}: exposure: {shift.name}: is for counts; give an offset, in eta's unit")
         self._unit, name = self._outcome_of(outcome)
         self.columns = (name, *self.design.columns)
         self.parameters = (*self.design.coefficients, *further)

@@ -21,8 +21,8 @@ The residual spread χ_i = min(h_i², c²) is free, too, with σ_χ = √2 c² �
 well. Let x ≥ y be the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1, |p₁ − p₂| ≤ 1 − y, and x + y + 2γ√(xy) + ½(x −
 y)² + ½(p₁ − p₂)² grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
 
-With weights a row's numbers are multiplied by w/W in [0, 1], W the largest weight: of two rows the distance is
-convex in each factor, so largest where it is 0 or 1, as for rows without weights. In sums a row counts w
+With weights a row's numbers are multiplied by w/W in [0, 1], W the largest weight: the distance of two rows
+is convex in each factor, so largest where it is 0 or 1, as for rows without weights. In sums a row counts w
 times, and noise is W times as large.
 """
 
