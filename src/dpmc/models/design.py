@@ -148,8 +148,10 @@ class Design:
     def options(self) -> dict[str, tuple[Any, Any]]:
         """Return the other arguments by name, each with its default."""
         always: dict[str, tuple[Any, Any]] = {"intercept": (self.intercept, True), "norm": (self.norm, None)}
-        for key, column in (self.shift.given if self.shift else {}).items():
-            always[key] = column if self.codebook is None else {self.shift.name: self.shift[1:3]}, None
+        if (shift := self.shift) is not None:
+            ((key, column),) = shift.given.items()
+            # Beside a codebook the name alone says the codebook's centre and scale.
+            always[key] = column if self.codebook is None else {shift.name: (shift.centre, shift.scale)}, None
         always["weights"] = self.weights, {}
         if self.codebook is not None:
             return always

@@ -201,9 +201,14 @@ class FormulaDesign(Design):
         return offset if self.intercept else offset + super().offset_removed
 
     def _scaled(self, rows: Any) -> np.ndarray:
-        """Return z (n, coefficients) without intercept and bound of the norm."""
+        """Return z (n, coefficients) without intercept and bound of the norm; NaN in a row that has infinity.
+
+        So no mechanism can take the row for one with terms of a certain sign.
+        """
         centre, scale = self.standard
-        return (self.own_terms(self._numbers(rows)) - centre) / scale
+        z = (self.own_terms(self._numbers(rows)) - centre) / scale
+        z[~np.isfinite(z).all(axis=1)] = np.nan
+        return z
 
     def check(self, x: np.ndarray, who: str) -> None:
         """Raise DpmcError for what `Design.check` refuses, and for a term that is not finite."""
@@ -456,24 +461,19 @@ class _Reader:
         names = list(self.factors)
         one = Named("1", eval_method="literal")
         formula = [Product([Named(f"x{names.index(each)}") for each in of] or [one]) for of in products]
-        entries = {
-            f"x{i}": pandas.Categorical([0], range(len(factor.levels)))
-            if isinstance(factor, Category)
-            else 0.0
-            for i, factor in enumerate(self.factors.values())
-        }
-        spec = ModelSpec(Formula(formula), output="numpy")
-        found = spec.get_model_matrix(pandas.DataFrame(entries, index=[0]), context={}).model_spec
+        row = pandas.DataFrame(index=[0])
+        for i, factor in enumerate(self.factors.values()):
+            levels = len(factor.levels) if isinstance(factor, Category) else 0
+            row[f"x{i}"] = pandas.Categorical([0], range(levels)) if levels else 0.0
+        found = ModelSpec(Formula(formula), output="numpy").get_model_matrix(row, context={}).model_spec
         terms: list[Term] = []
-        for scoped in (
-            scoped for entry in found.structure for scoped in entry.scoped_terms if scoped.factors
-        ):
+        for scoped in itertools.chain(*(entry.scoped_terms for entry in found.structure)):
             columns = []
             for part in reversed(scoped.factors):
                 name = names[int(part.factor.expr[1:])]
-                labels = self.factors[name].labels(name)
-                columns.append([(labels[i], (name, i)) for i in range(bool(part.reduced), len(labels))])
-            for product in itertools.product(*columns):
-                labels, places = zip(*reversed(product), strict=True)
-                terms.append(Term(":".join(labels), places))
+                labels = list(enumerate(self.factors[name].labels(name)))
+                columns.append([(label, (name, i)) for i, label in labels[bool(part.reduced) :]])
+            for product in itertools.product(*columns) if columns else ():
+                texts, places = zip(*reversed(product), strict=True)
+                terms.append(Term(":".join(texts), places))
         return tuple(terms)
