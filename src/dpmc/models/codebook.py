@@ -8,16 +8,18 @@ codebook: whatever depends on them is covered by no ε.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic import Field as described
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
-from dpmc.models.columns import USUALLY_MISSING, Declared, Dialect, same_name, text_of
+from dpmc.models.columns import USUALLY_MISSING, Coding, Declared, Dialect, same_name, text_of
 
 #: Where a skewed or counted predictor lies within its bounds: its mean is this share of the way up.
 LOW = 0.1
@@ -33,6 +35,7 @@ def _unquoted(word: Any) -> Any:
 
 
 Word = Annotated[str | int | float, BeforeValidator(_unquoted)]  #: of a table
+Name = Annotated[str, AfterValidator(same_name)]  #: of a column
 
 
 class _Part(BaseModel):
@@ -44,57 +47,87 @@ class Constraints(_Part):
 
     minimum: float | None = None
     maximum: float | None = None
-    enum: tuple[Word, ...] | None = described(
-        None, description="levels of a category, the first without a coefficient"
-    )
+    enum: tuple[Word, ...] | None = None
+    """Levels of a category, the first without a coefficient."""
     required: bool = False
 
 
-class Table(_Part):
+class CsvDialect(_Part):
     """How a CSV file is written."""
 
     delimiter: str = ","
     encoding: str = "utf-8"
-    commentChar: str = ""  # noqa: N815 - the standard's word
-    quoteChar: str = '"'  # noqa: N815
+    commentChar: str = ""
+    quoteChar: str = '"'
 
 
 class Field(_Part):
     """One column of a table."""
 
-    name: str
+    name: Name
     type: Literal["number", "integer", "boolean", "string"]
     title: str = ""
     description: str = ""
     unit: str = ""
     constraints: Constraints = Constraints()
-    missingValues: tuple[str, ...] | None = None  # noqa: N815
-    trueValues: tuple[Word, ...] = ("true", "1")  # noqa: N815
-    falseValues: tuple[Word, ...] = ("false", "0")  # noqa: N815
-    decimalChar: str = "."  # noqa: N815
-    groupChar: str = ""  # noqa: N815
-    centre: float | None = described(None, description="public guess of the mean; by default from the bounds")
-    scale: float | None = described(None, gt=0.0, description="and of the sd")
-    shape: Literal["normal", "skewed", "count"] = described("normal", description="of simulated entries")
-    share: float | dict[str, float] | None = described(None, description="of ones, or of each level")
-    fill: float | str | None = described(None, description="stands for a missing entry")
+    missingValues: tuple[str, ...] | None = None
+    trueValues: tuple[Word, ...] = ("true", "1")
+    falseValues: tuple[Word, ...] = ("false", "0")
+    decimalChar: str = "."
+    groupChar: str = ""
+    centre: float | None = described(
+        default=None, description="public guess of the mean; by default from the bounds"
+    )
+    scale: float | None = described(default=None, gt=0.0, description="and of the sd")
+    shape: Literal["normal", "skewed", "count"] = described(
+        default="normal", description="of simulated entries"
+    )
+    share: float | dict[Word, float] | None = described(default=None, description="of ones, or of each level")
+    fill: float | str | None = described(default=None, description="stands for a missing entry")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         low, high, levels = self.constraints.minimum, self.constraints.maximum, self.levels
+        if self.constraints.enum is not None and (
+            self.type != "string" or len(levels) < 2 or len(set(levels)) < len(levels)
+        ):
+            raise ValueError(f"constraints: enum: {shown(levels)} must be two or more levels of a string")
+        numbers = {"minimum": low, "maximum": high, "centre": self.centre, "scale": self.scale}
+        if self.shape != "normal":
+            numbers["shape"] = 1.0
+        for name, value in numbers.items():
+            if value is not None and (self.type == "string" or (self.type == "boolean" and name[0] in "m")):
+                raise ValueError(f"{name}: is no word for a {self.type}")
+        self._numbers_fit()
+        if isinstance(self.share, dict):
+            if tuple(map(text_of, self.share)) != levels or min(self.share.values()) <= 0.0:
+                raise ValueError(f"share: must have the levels {', '.join(levels)}, each above 0")
+        elif self.share is not None and not (self.type == "boolean" and 0.0 < self.share < 1.0):
+            raise ValueError(f"share: {shown(self.share)} must be in (0, 1), of the ones of a boolean")
+        return self
+
+    def _numbers_fit(self) -> None:
+        """Raise ValueError for bounds, a centre or a fill that cannot be those of the field."""
+        low, high, levels = self.constraints.minimum, self.constraints.maximum, self.levels
         if low is not None and high is not None and not low < high:
             raise ValueError(f"constraints: minimum: {low:g} must be less than maximum, {high:g}")
-        if levels and (self.type != "string" or len(levels) < 2 or len(set(levels)) < len(levels)):
-            raise ValueError(f"constraints: enum: {shown(levels)} must be two or more levels of a string")
-        if isinstance(self.share, dict) and set(map(text_of, self.share)) != set(levels):
-            raise ValueError(f"share: must have the levels {', '.join(levels)}")
-        if isinstance(self.share, float | int) and not (self.type == "boolean" and 0.0 < self.share < 1.0):
-            raise ValueError(f"share: {shown(self.share)} must be in (0, 1), of the ones of a boolean")
+        inside = {"centre": self.centre, "fill": None if self.type == "string" else self.fill}
+        for name, value in inside.items():
+            if isinstance(value, str):
+                raise ValueError(f"{name}: {shown(value)} must be a number")
+            if value is not None and not (low is None or low <= value) & (high is None or value <= high):
+                raise ValueError(f"{name}: {value:g} must be between minimum and maximum")
+        whole = {"minimum": low, "maximum": high, "fill": self.fill} if self.type == "integer" else {}
+        for name, value in whole.items():
+            if isinstance(value, float) and value != np.floor(value):
+                raise ValueError(f"{name}: {value:g} must be a whole number, of an integer")
+        centre = self.centre
+        if self.shape != "normal" and centre is not None and centre <= self._least(centre, 1.0):
+            raise ValueError(f"centre: {centre:g} must be above the least, of a {self.shape} field")
         if self.fill is not None and levels and text_of(self.fill) not in levels:
             raise ValueError(f"fill: {shown(self.fill)} must be one of the levels {', '.join(levels)}")
-        if self.fill is not None and self.type != "string" and isinstance(self.fill, str):
-            raise ValueError(f"fill: {shown(self.fill)} must be a number")
-        return self
+        if self.fill is not None and self.constraints.required:
+            raise ValueError("fill: is of no use where a missing entry is odd (constraints: required)")
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -102,24 +135,37 @@ class Field(_Part):
         return tuple(map(text_of, self.constraints.enum or ()))
 
     @property
-    def standard(self) -> tuple[float, float]:
-        """Return centre and scale of a number: as given, else from its bounds.
-
-        Raises DpmcError if it has neither.
-        """
+    def standard(self) -> tuple[float, float] | None:
+        """Return centre and scale of a number: as given, else from its bounds; None: it has neither."""
         low, high = self.constraints.minimum, self.constraints.maximum
-        if self.type == "boolean":
-            return 0.0 if self.centre is None else self.centre, self.scale or 1.0
-        if low is None or high is None:
-            if self.centre is None or self.scale is None:
-                raise DpmcError(f"codebook: {self.name}: needs centre and scale, or minimum and maximum")
-            return self.centre, self.scale
-        is_low = self.shape != "normal"
-        centre, scale = (
-            low + (high - low) * (LOW if is_low else 0.5),
-            (high - low) * (LOW if is_low else 1.0 / WITHIN),
-        )
-        return centre if self.centre is None else self.centre, self.scale or scale
+        centre, scale = (0.0, 1.0) if self.type == "boolean" else (None, None)
+        if low is not None and high is not None:
+            centre = low + (high - low) * (LOW if self.shape != "normal" else 0.5)
+            scale = (high - low) * (LOW if self.shape != "normal" else 1.0 / WITHIN)
+        centre, scale = centre if self.centre is None else self.centre, self.scale or scale
+        return None if centre is None or scale is None else (centre, scale)
+
+    def _least(self, centre: float, scale: float) -> float:
+        """Return what a skewed or counted number is above: its minimum, else what fits centre and scale."""
+        if self.constraints.minimum is not None:
+            return self.constraints.minimum
+        return 0.0 if self.shape == "count" else centre - scale
+
+    def drawn(self, normal: np.ndarray, given: tuple[float, float]) -> np.ndarray:
+        """Return simulated entries of a number, of standard normal ones, of the declared shape and bounds.
+
+        Skewed ones are log-normal above their minimum. `given` are centre and scale if the field has none.
+        """
+        centre, scale = self.standard or given
+        x, bounds = centre + scale * normal, self.constraints
+        if self.shape != "normal":
+            least = self._least(centre, scale)
+            sd = np.sqrt(np.log1p((scale / (centre - least)) ** 2))
+            x = least + (centre - least) * np.exp(sd * normal - 0.5 * sd**2)
+        if self.type == "integer" or self.shape == "count":
+            x = np.round(x)
+        low, high = bounds.minimum, bounds.maximum
+        return np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
 
     def declared(self, missing: Sequence[str]) -> Declared:
         """Return how entries are read; `missing` are the table's words for a missing one."""
@@ -143,20 +189,29 @@ class Codebook(_Part):
     name: str = ""
     title: str = ""
     description: str = ""
-    person: str | None = described(None, description="column that says whose row it is")
-    missingValues: tuple[str, ...] = USUALLY_MISSING  # noqa: N815
-    dialect: Table = Table()
+    person: Name | None = described(default=None, description="column that says whose row it is")
+    missingValues: tuple[str, ...] = USUALLY_MISSING
+    dialect: CsvDialect = CsvDialect()
     fields: tuple[Field, ...] = described(min_length=1)
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        names = [same_name(field.name).strip() for field in self.fields]
+        names = [field.name for field in self.fields]
         for name in names:
             if names.count(name) > 1 or not name or name == "intercept":
                 raise ValueError(f"fields: {shown(name)} must be a name of its own, and not intercept")
-        if self.person is not None and same_name(self.person) not in names:
+        if self.person is not None and self.person not in names:
             raise ValueError(f"person: {shown(self.person)} must be one of the fields")
+        if self.person is not None and self.field(self.person).levels:
+            raise ValueError(f"person: {shown(self.person)} must be no category")
         return self
+
+    @classmethod
+    def given(cls, book: Any) -> Self:
+        """Return a codebook that is given as one, as a mapping, or as the path of a file."""
+        if isinstance(book, cls):
+            return book
+        return cls.read(book) if isinstance(book, str | Path) else cls.of(book)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
@@ -184,7 +239,7 @@ class Codebook(_Part):
     def field(self, name: str) -> Field:
         """Return a field by name; raise DpmcError, with the fields, for an unknown one."""
         for field in self.fields:
-            if same_name(field.name).strip() == same_name(name).strip():
+            if field.name == same_name(name):
                 return field
         known = ", ".join(field.name for field in self.fields)
         raise DpmcError(f"codebook: {shown(name)}: is no field; there are {known}")
@@ -193,37 +248,34 @@ class Codebook(_Part):
         """Return how the entries of a field are read."""
         return self.field(name).declared(self.missingValues)
 
-    @property
-    def file(self) -> Dialect:
-        """Return how a CSV file of the table is written."""
+    def coding(self, columns: Iterable[str], outcome: str | None = None) -> Coding:
+        """Return how a table's columns are read; no fill stands for a missing `outcome`."""
+        declared = {name: self.declared(name) for name in [*columns, *filter(None, [self.person])]}
+        if outcome is not None:
+            declared[outcome] = replace(declared[outcome], fill=None)
         table = self.dialect
-        return Dialect(table.delimiter, table.encoding, table.commentChar, table.quoteChar)
+        file = Dialect(table.delimiter, table.encoding, table.commentChar, table.quoteChar)
+        return Coding(declared, file, self.person)
 
     def design(self, predictors: Iterable[str]) -> dict[str, Any]:
         """Return the arguments of a regression that say the same of these predictors, by name."""
         fields = [self.field(name) for name in predictors]
-        numbers = {field.name: field.standard for field in fields if field.type != "string"}
-        levels: dict[str, Any] = {}
+        numbers = [field for field in fields if field.type != "string"]
         for field in fields:
-            if field.type == "string":
-                if not field.levels:
-                    raise DpmcError(
-                        f"codebook: {field.name}: a string needs constraints: enum as a predictor"
-                    )
-                levels[field.name] = field.share or list(field.levels)
+            if field.type == "string" and not field.levels:
+                raise DpmcError(f"codebook: {field.name}: a string needs constraints: enum as a predictor")
         return {
-            "predictors": numbers,
-            "binary": {f.name: float(f.share or 0.5) for f in fields if f.type == "boolean"},  # type: ignore[arg-type]
-            "levels": levels,
+            "predictors": {field.name: field.standard for field in numbers},
+            "binary": {field.name: field.share or 0.5 for field in numbers if field.type == "boolean"},
+            "levels": {field.name: field.share or field.levels for field in fields if field.levels},
             "fills": {field.name: field.fill for field in fields if field.fill is not None},
-            "shapes": {
-                f.name: f.shape for f in fields if f.type in ("number", "integer") and f.shape != "normal"
-            },
         }
 
-    def json(self) -> str:  # type: ignore[override]
-        """Return the codebook as JSON text, without what has its default."""
-        return json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    def only(self, columns: Iterable[str]) -> dict[str, Any]:
+        """Return the codebook of these columns and the person's, as a mapping without defaults."""
+        named = [self.field(name) for name in [*columns, *filter(None, [self.person])]]
+        kept = tuple(field for field in self.fields if field in named)
+        return self.model_copy(update={"fields": kept}).model_dump(mode="json", exclude_defaults=True)
 
 
 def template(names: Sequence[str], name: str = "") -> str:
@@ -231,7 +283,7 @@ def template(names: Sequence[str], name: str = "") -> str:
     lines = [
         "# A codebook: what is public about a table, and known without looking at its rows.",
         "# For each field choose a type, and say what you know: https://datapackage.org/standard/table-schema/",
-        "#   number, integer: constraints: {minimum: 0, maximum: 100}, or centre and scale; shape: skewed or count",
+        "#   number, integer: constraints: {minimum: 0, maximum: 100}, or centre and scale; shape: skewed",
         "#   boolean: trueValues, falseValues, share (of ones)",
         "#   string: constraints: {enum: [none, public, private]}; fill: none",
         f"name: {json.dumps(name)}",

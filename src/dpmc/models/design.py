@@ -15,10 +15,11 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
-from dpmc.models.columns import Coding, text_of
+from dpmc.models.codebook import Codebook, Field
+from dpmc.models.columns import Coding, same_name, text_of
 from dpmc.models.in_memory import table_of
 
-Columns = Sequence[str] | Mapping[str, tuple[float, float]]
+Columns = Sequence[str] | Mapping[str, tuple[float, float]] | Mapping[str, tuple[float, float] | None]
 Levels = Mapping[str, Sequence[Any] | Mapping[Any, float]]
 Column = str | Mapping[str, tuple[float, float]]
 
@@ -30,9 +31,12 @@ class Offset(NamedTuple):
     centre: float
     scale: float  # of simulated rows alone
     is_exposure: bool
+    field: Field | None = None  # of a codebook
 
     @classmethod
-    def of(cls, offset: Column | None, exposure: Column | None, who: str) -> "Offset | None":
+    def of(
+        cls, offset: Column | None, exposure: Column | None, book: Codebook | None, who: str
+    ) -> "Offset | None":
         """Return the offset of two arguments, None if both are; raise DpmcError for wrong ones."""
         if offset is not None and exposure is not None:
             raise DpmcError(f"{who}: exposure: must be None beside an offset, which can hold its logarithm")
@@ -43,16 +47,24 @@ class Offset(NamedTuple):
         names, centres, scales = standardised([given] if isinstance(given, str) else given, where)
         if len(names) != 1:
             raise DpmcError(f"{where}: {shown(given)} must be one column")
-        centre = float(is_exposure) if isinstance(given, str) else float(centres[0])
+        pair = float(centres[0]), float(scales[0])
+        found = cls(names[0], *pair, is_exposure, None if book is None else number_of(book, names[0]))
+        if not isinstance(given, Mapping):
+            found = found._replace(**dict(zip(("centre", "scale"), found.usual, strict=True)))
         if is_exposure:
-            positive_number(centre, f"{where}: {names[0]}: centre")
-        return cls(names[0], centre, float(scales[0]), is_exposure)
+            positive_number(found.centre, f"{where}: {names[0]}: centre")
+        return found
+
+    @property
+    def usual(self) -> tuple[float, float]:
+        """Return centre and scale if none are given: the codebook's, else 0, of exposures 1, and 1."""
+        return (self.field and self.field.standard) or (float(self.is_exposure), 1.0)
 
     @property
     def given(self) -> dict[str, Column]:
         """Return the argument by its name."""
         pair = self.centre, self.scale
-        column: Column = self.name if pair == (float(self.is_exposure), 1.0) else {self.name: pair}
+        column: Column = self.name if pair == self.usual else {self.name: pair}
         return {"exposure" if self.is_exposure else "offset": column}
 
     def at(self, x: np.ndarray) -> np.ndarray:
@@ -61,7 +73,10 @@ class Offset(NamedTuple):
             return np.log(x / self.centre) if self.is_exposure else x - self.centre
 
     def drawn(self, normal: np.ndarray) -> np.ndarray:
-        """Return entries (n,) made of normal numbers; exposures are log-normal around the centre."""
+        """Return entries (n,) made of normal numbers, as the codebook; else exposures are log-normal."""
+        if self.field is not None:
+            x = self.field.drawn(normal, (self.centre, self.scale))
+            return np.where(x > 0.0, x, self.centre) if self.is_exposure else x
         if self.is_exposure:
             return self.centre * np.exp(self.scale / self.centre * normal)
         return self.centre + self.scale * normal
@@ -82,18 +97,30 @@ class Design:
         binary: Mapping[str, float] | None = None,
         levels: Levels | None = None,
         fills: Mapping[str, Any] | None = None,
+        codebook: Any = None,
         offset: Column | None = None,
         exposure: Column | None = None,
-        weights: Mapping[str, float] | None = None,
+        weights: str | Mapping[str, float] | None = None,
         who: str = "Design",
     ) -> None:
+        self.codebook = None if codebook is None else Codebook.given(codebook)
+        if self.codebook is not None:
+            for argument, given in (("binary", binary), ("levels", levels), ("fills", fills)):
+                if given:
+                    raise DpmcError(f"{who}: {argument}: beside a codebook: it says so of its fields")
+            said = self.codebook.design(names_of(predictors, f"{who}: predictors"))
+            predictors = _scaled_by(predictors, said["predictors"], who)
+            binary, levels, fills = (said[key] for key in ("binary", "levels", "fills"))
         names, self.centre, self.scale = standardised(predictors, f"{who}: predictors")
-        self.shift = Offset.of(offset, exposure, who)
+        self.shift = Offset.of(offset, exposure, self.codebook, who)
         shifts = () if self.shift is None else (self.shift.name,)
-        self.weights = _weights(weights, who)
+        self.weights = _weights(weights, self.codebook, who)
         self.shares, self.coding = _coded(names, levels or {}, fills or {}, who, shifts)
         categories = self.coding.levels
-        self.columns = (*names, *categories, *shifts, *self.weights)
+        self._predicting = (*names, *categories)
+        self.columns = (*self._predicting, *shifts, *self.weights)
+        if self.codebook is not None:
+            self.coding = self.codebook.coding(self.columns)
         dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
         self.coefficients = (*(("intercept",) if intercept else ()), *names, *dummies)
         self.intercept = intercept
@@ -107,29 +134,40 @@ class Design:
             self.binary[names.index(name)] = float(share)
 
     @property
-    def predictors(self) -> list[str] | dict[str, tuple[float, float]]:
-        """Return the predictors that are numbers, with centre and scale unless all are 0 and 1."""
+    def predictors(self) -> list[str] | dict[str, tuple[float, float]] | dict[str, Any]:
+        """Return the predictors, with centre and scale unless all are by default 0 and 1, or the codebook's.
+
+        Without a codebook those that are numbers.
+        """
         pairs = zip(self.columns, self.centre.tolist(), self.scale.tolist(), strict=False)
         given = {name: (centre, scale) for name, centre, scale in pairs}
-        return list(given) if set(given.values()) <= {(0.0, 1.0)} else given
+        if self.codebook is None:
+            return list(given) if set(given.values()) <= {(0.0, 1.0)} else given
+        said = self.codebook.design(self._predicting)["predictors"]
+        own = {name: None if given.get(name) == said.get(name) else given[name] for name in self._predicting}
+        return own if any(own.values()) else list(own)
 
     @property
     def options(self) -> dict[str, tuple[Any, Any]]:
         """Return the other arguments by name, each with its default."""
+        shift = {} if self.shift is None else self.shift.given
+        always: dict[str, tuple[Any, Any]] = {
+            **{"intercept": (self.intercept, True), "norm": (self.norm, None)},
+            **{name: (column, None) for name, column in shift.items()},
+            "weights": (self.weights, {}),
+        }
+        if self.codebook is not None:
+            return always
         levels: dict[str, Any] = {}
         for name, known in self.coding.levels.items():
             shares = self.shares[name]
             equal = len(set(shares)) == 1
             levels[name] = list(known) if equal else dict(zip(known, shares, strict=True))
-        shift = {} if self.shift is None else self.shift.given
         return {
-            "intercept": (self.intercept, True),
-            "norm": (self.norm, None),
+            **always,
             "binary": ({self.columns[i]: share for i, share in self.binary.items()}, {}),
             "levels": (levels, {}),
             "fills": (dict(self.coding.fills), {}),
-            **{name: (column, None) for name, column in shift.items()},
-            "weights": (self.weights, {}),
         }
 
     @property
@@ -236,7 +274,7 @@ class Design:
             refuse_first(x[:, -1], ~((x[:, -1] >= 0.0) & (x[:, -1] <= most)), f"{who}: weights {name}", rule)
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
-        """Draw predictors (n, columns) that are normal with the given scales, or 0 and 1.
+        """Draw predictors (n, columns) that are normal with the given scales, as the codebook, or 0 and 1.
 
         Categories have their levels with the given shares, independently of the other predictors. Offsets
         and exposures have their centre and scale, weights are 1 or their maximum if that is less.
@@ -245,6 +283,8 @@ class Design:
         normal = generator.standard_normal((n, len(self.columns)))
         x = normal.copy()
         x[:, :k] = self.centre + self.scale * normal[:, :k]
+        for i, field in enumerate(map(self.codebook.field, self.columns[:k]) if self.codebook else ()):
+            x[:, i] = field.drawn(normal[:, i], (self.centre[i], self.scale[i]))
         for i, share in self.binary.items():
             # From the same normal numbers, so that a binary predictor leaves the others as they were.
             x[:, i] = normal[:, i] < NormalDist().inv_cdf(share)
@@ -264,29 +304,55 @@ def refuse_first(column: np.ndarray, wrong: np.ndarray, who: str, rule: str) -> 
         raise DpmcError(f"{who}: {column[row]:g} in row {row} must be {rule}")
 
 
-def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return names, centres and scales of columns; default 0 and 1."""
+def names_of(columns: Columns, where: str) -> tuple[str, ...]:
+    """Return the names of columns; raise DpmcError for what are no different names."""
     names: tuple[Any, ...] = tuple(columns) if hasattr(columns, "__iter__") else (columns,)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
         raise DpmcError(f"{where}: {shown(columns)} must be a list of names, or {{name: (centre, scale)}}")
     if len(set(names)) != len(names):
         raise DpmcError(f"{where}: {shown(columns)} must be different names")
+    return names
+
+
+def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Return names, centres and scales of columns; default 0 and 1."""
+    names = names_of(columns, where)
     table = np.tile([0.0, 1.0], (len(names), 1))
     for i, (name, pair) in enumerate(columns.items() if isinstance(columns, Mapping) else ()):
-        if not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
+        if pair is None or not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
             raise DpmcError(f"{where}: {name}: {shown(pair)} must be (centre, scale)")
         table[i] = array(pair, (2,), f"{where}: {name}")
         positive_number(table[i, 1], f"{where}: {name}: scale")
     return names, table[:, 0], table[:, 1]
 
 
-def _weights(given: Any, who: str) -> dict[str, float]:
+def _weights(given: Any, book: Codebook | None, who: str) -> dict[str, float]:
     """Return the column of weights with its maximum, {} for none; raise DpmcError for another argument."""
     if not given:
         return {}
+    if isinstance(given, str) and book and (most := number_of(book, given).constraints.maximum) is not None:
+        given = {given: most}
     if not isinstance(given, Mapping) or len(given) > 1 or not isinstance(name := next(iter(given)), str):
         raise DpmcError(f"{who}: weights: {shown(given)} must be {{name: largest weight}}, which is public")
     return {name: positive_number(given[name], f"{who}: weights: {name}")}
+
+
+def number_of(book: Codebook, name: str) -> Field:
+    """Return the field of a number; raise DpmcError for another one."""
+    if (field := book.field(name)).type not in ("number", "integer"):
+        raise DpmcError(f"codebook: {name}: type {field.type} must be number or integer")
+    return field
+
+
+def _scaled_by(predictors: Columns, said: dict[str, Any], who: str) -> dict[str, Any]:
+    """Return the pairs of a codebook, with those that are given in their place; None is its own."""
+    given = {same_name(k): v for k, v in predictors.items()} if isinstance(predictors, Mapping) else {}
+    for name in [name for name, pair in given.items() if pair is not None and name not in said]:
+        raise DpmcError(f"{who}: predictors: {name}: is a category in the codebook: {{{name!r}: None}}")
+    pairs = {name: pair if given.get(name) is None else given[name] for name, pair in said.items()}
+    for name in [name for name, pair in pairs.items() if pair is None]:
+        raise DpmcError(f"codebook: {name}: needs centre and scale, or minimum and maximum")
+    return pairs
 
 
 def _coded(
