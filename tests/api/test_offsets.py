@@ -16,7 +16,7 @@ from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.models import families
 from dpmc.models.score_tables import score_table
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.questions import ScoreQuestion
+from dpmc.privacy.questions import LengthQuestion, ScoreQuestion
 from dpmc.releases import files
 from dpmc.tuning.first_setting import without_privacy
 
@@ -136,6 +136,10 @@ def test_a_question_counts_a_row_w_times_with_noise_as_large_as_the_maximum(kind
     eta = longer.design(rows[:, :-1]) @ np.append(THETA, 1.0)
     h = two.table.at(eta, rows[:, 0])
     assert np.allclose(np.sign(shifted[:, 0]), np.sign(h.h), atol=1e-12)
+    z = plain.design(rows[:, :-1])
+    lengths = LengthQuestion(plain, two.table, THETA, np.eye(3), 6.0).of_rows(rows[:, :-1])[:, 0]
+    wanted = np.log(np.linalg.norm(z, axis=1) / np.sqrt(3.0) * two.table.root(eta))
+    np.testing.assert_allclose(lengths, np.clip(wanted, -3.0, 3.0), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "poisson", "linear"])

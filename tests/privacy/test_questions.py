@@ -59,8 +59,10 @@ def rows_of(case: str) -> np.ndarray:
     if case not in WEIGHTED:
         return rows
     generator, n = np.random.default_rng(6), len(rows)
-    weights = generator.choice([7.0, 7.5, 1e9, np.inf, 3.0, 1e-9, 0.0, -1.0, -np.inf, np.nan], n)
-    return np.column_stack([rows, generator.choice([0.0, 0.0, 0.0, 1.0, -40.0, np.inf, np.nan], n), weights])
+    weights = generator.choice([7.5, 1e9, np.inf, 3.0, 1e-9, 0.0, -1.0, -np.inf, np.nan], n)
+    offsets = generator.choice([1.0, -40.0, np.inf, np.nan], n)
+    usual = generator.random((2, n)) < 0.7
+    return np.column_stack([rows, np.where(usual[0], 0.0, offsets), np.where(usual[1], 7.0, weights)])
 
 
 def strange_rows() -> np.ndarray:

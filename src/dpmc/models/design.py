@@ -50,7 +50,7 @@ class Offset(NamedTuple):
         pair = float(centres[0]), float(scales[0])
         found = cls(names[0], *pair, is_exposure, None if book is None else number_of(book, names[0]))
         if not isinstance(given, Mapping):
-            found = found._replace(**dict(zip(("centre", "scale"), found.usual, strict=True)))
+            found = found._replace(centre=found.usual[0], scale=found.usual[1])
         if is_exposure:
             positive_number(found.centre, f"{where}: {names[0]}: centre")
         return found
