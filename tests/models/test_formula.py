@@ -193,6 +193,9 @@ def test_a_row_depends_on_no_other(
         ("bs(age, knots=[30], extrapolation='na')", "knots="),
         ("bs(age, knots=[30], include_intercept=True)", "knots="),
         ("bs(age, knots=[30, days])", "public numbers"),
+        ("bs(age, knots=[30], degree=2.0)", "knots="),
+        ("bs(age, knots=[30], degree=60)", "knots="),
+        ("bs(3, knots=[3], lower_bound=1, upper_bound=5)", "names no field"),
         ("bs(age, knots=[50, 30])", "increase"),
         ("bs(age, knots=[10])", "increase"),
         ("bs(`total cost`, knots=[10])", "lower_bound"),
@@ -331,6 +334,11 @@ def test_own_units(right: str, sd: float | None) -> None:
     np.testing.assert_allclose(t @ own[:k], model.mean(model.design(rows) @ theta[:k]), rtol=1e-9)
     if sd is None:
         np.testing.assert_allclose(own[-1], theta[-1] + np.log(20000))
+
+
+def test_predictors_are_needed_without_a_formula() -> None:
+    with pytest.raises(dpmc.DpmcError, match="predictors: None"):
+        dpmc.PoissonRegression("visits")
 
 
 def test_own_units_that_do_not_exist_are_refused() -> None:
