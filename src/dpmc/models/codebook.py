@@ -92,13 +92,21 @@ class Field(_Part):
             self.type != "string" or len(levels) < 2 or len(set(levels)) < len(levels)
         ):
             raise ValueError(f"constraints: enum: {shown(levels)} must be two or more levels of a string")
-        numbers = {"minimum": low, "maximum": high, "centre": self.centre, "scale": self.scale}
-        if self.shape != "normal":
-            numbers["shape"] = 1.0
-        for name, value in numbers.items():
-            if value is not None and (self.type == "string" or (self.type == "boolean" and name[0] in "m")):
+        words = {
+            "minimum": low,
+            "maximum": high,
+            "shape": None if self.shape == "normal" else self.shape,
+            **({"centre": self.centre, "scale": self.scale} if self.type == "string" else {}),
+        }
+        for name in words if self.type in ("boolean", "string") else ():
+            if words[name] is not None:
                 raise ValueError(f"{name}: is no word for a {self.type}")
         self._numbers_fit()
+        true, false = (
+            [text_of(word).casefold() for word in words] for words in (self.trueValues, self.falseValues)
+        )
+        for word in set(true) & set(false):
+            raise ValueError(f"{shown(word)} must not be both true and false")
         if isinstance(self.share, dict):
             if tuple(map(text_of, self.share)) != levels or min(self.share.values()) <= 0.0:
                 raise ValueError(f"share: must have the levels {', '.join(levels)}, each above 0")
