@@ -167,6 +167,18 @@ class Regression:
         centre, scale = self._unit
         return centre + scale * self.family.mean(eta)
 
+    @property
+    def outcome_scale(self) -> float:
+        """Return the scale of the outcome."""
+        return self._unit[1]
+
+    def own_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return A (p, p), b (p,): A @ θ + b are coefficients of columns and outcome as the table has them."""
+        (centre, scale), matrix = self._unit, self.design.own_units()
+        shift = np.zeros(len(matrix))
+        shift[0] = centre if self.design.intercept else 0.0
+        return scale * matrix, shift
+
     def outcomes(self, generator: np.random.Generator, theta: np.ndarray, z: np.ndarray) -> np.ndarray:
         """Draw outcomes (n,) at θ of rows with predictors z, in the outcome's own unit."""
         centre, scale = self._unit
