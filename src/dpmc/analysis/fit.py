@@ -97,7 +97,9 @@ class Fit:
         self.model, self.names = model, list(model.design.coefficients)
         self._theta = self._posterior.mean()[: len(self.names)]
         self._spread = self._posterior.covariance()[: len(self.names), : len(self.names)]
-        self.units, shift = model.own_units()
+        (units, shift), p = model.own_units(), len(self.names)
+        self.units, shift = units[:p, :p], shift[:p]
+        self._log_scale = float(model.own_units()[1][-1]) if p < model.dimension else 0.0
         self.mean = self.units @ self._theta + shift
         self.covariance = self.units @ self._spread @ self.units.T
         self.prior_sd = np.asarray(model.prior_sd if sds is None else sds)
@@ -115,8 +117,8 @@ class Fit:
         table = self._frame(self.names, np.eye(len(self.names)), level)
         if len(self._posterior.mean()) > len(self.names):
             mean, sd = self._posterior.mean()[-1], np.sqrt(self._posterior.covariance()[-1, -1])
-            side, scale = interval_sds(level), self.model.outcome_scale
-            row = scale * np.exp([mean, mean - side * sd, mean + side * sd])
+            side, mean = interval_sds(level), mean + self._log_scale
+            row = np.exp([mean, mean - side * sd, mean + side * sd])
             table.loc["residual sd", ["estimate", "lower", "upper"]] = row
             table.loc["residual sd", "sd"] = row[0] * sd
         return table
