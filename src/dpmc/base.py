@@ -1,4 +1,4 @@
-"""Interfaces of models, algorithms, mechanisms and noise sources.
+"""Interfaces of models, algorithms and mechanisms.
 
 Arrays have a leading axis of chains. Everything is ordinary NumPy, and functions return their results. The
 arithmetic of a chain must not depend on the other chains: it is elementwise or reduces the last axis.
@@ -8,8 +8,8 @@ arithmetic of a chain must not depend on the other chains: it is elementwise or 
 The loop (`sampling`) reserves an algorithm's declared queries in a ledger, draws random numbers beforehand
 and calls `step`. `step` computes with the model's public formulas and gets everything that depends on the
 rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums from an `Evaluator`
-(`evaluators/generic.py`), and noise from a noise source. Events and accountants are in `privacy/events.py`
-and `privacy/accountants/base.py`.
+(`evaluators/generic.py`), and noise from a noise source (`privacy/noise.py`). Events and accountants are in
+`privacy/events.py` and `privacy/accountants/base.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -147,32 +147,6 @@ class Question(Protocol):
 
     def total(self, rows: Array) -> Array:
         """Return their sum (N,), which may be computed in another way."""
-
-
-class NoiseSource(Protocol):
-    """Noisy sums for mechanisms, for one iteration at a time (`privacy/noise.py`).
-
-    A sum `total` counts in `unit`: floats in the lab, integers in a release.
-    """
-
-    def begin(self, i: int) -> None:
-        """Go to iteration i of the block."""
-
-    def corrected(self, total: Array, unit: Any, sd: Array) -> Array:
-        """Return unit · total + N(−sd²/2, sd²), all (chains,); `unit` is one number or (chains,)."""
-
-    def centred(self, total: Array, unit: Any, sd: Array) -> Array:
-        """Return unit · (total + N(0, sd²)), all (chains,)."""
-
-    def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
-        """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
-
-    @property
-    def runs(self) -> int:
-        """Return the number of runs."""
-
-    def shared(self, total: Array, unit: float, sd: float) -> Array:
-        """Return unit · total (runs, k) + N(0, sd²), which the chains of a run share."""
 
 
 class FastRule(NamedTuple):
