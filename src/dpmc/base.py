@@ -164,45 +164,31 @@ class FastRule(NamedTuple):
 
 
 class PrivateData(Protocol):
-    """The mechanisms on the private rows (`privacy/mechanisms.py`): all that a sampler learns of them."""
+    """The mechanisms on the private rows, all that a sampler learns of them.
+
+    `privacy/mechanisms.py` says what each method returns.
+    """
 
     n: int  # number of rows, public
     temperature: float  # T, public
 
     @property
-    def runs(self) -> int:
-        """Return the number of runs, each with its own answers."""
-
-    def answers(self, questions: Sequence[Question]) -> Array:
-        """Return noisy answers (runs, N) to a question of each run, which its chains share."""
-
-    def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
-        """Return noisy, corrected log ratios (chains,)."""
-
-    def exact_log_ratio(self, theta: Array, proposal: Array, clip: float, as_coded: bool = False) -> Array:
-        """Return log ratios (chains,) without privacy."""
-
+    def runs(self) -> int: ...
+    def answers(self, questions: Sequence[Question]) -> Array: ...
+    def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array: ...
+    def exact_log_ratio(
+        self, theta: Array, proposal: Array, clip: float, as_coded: bool = False
+    ) -> Array: ...
     def batch_penalty_log_ratio(
         self, theta: Array, proposal: Array, clip: float, multiplier: float, variance_factor: float
-    ) -> Array:
-        """Return noisy, corrected log ratios (chains,) of a batch."""
-
-    def barker_log_ratio(self, theta: Array, proposal: Array, clip_factor: float) -> Array:
-        """Return log ratios (chains,) of a batch with noise for Barker's test."""
-
-    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array:
-        """Return noisy gradients (chains, d), the `stage`-th of the iteration."""
-
-    def exact_gradient(self, theta: Array, clip: float) -> Array:
-        """Return gradients (chains, d) without privacy."""
-
-    def batch_gradient(self, theta: Array, clip: float, multiplier: float) -> Array:
-        """Return noisy gradients (chains, d) of a batch."""
-
+    ) -> Array: ...
+    def barker_log_ratio(self, theta: Array, proposal: Array, clip_factor: float) -> Array: ...
+    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array: ...
+    def exact_gradient(self, theta: Array, clip: float) -> Array: ...
+    def batch_gradient(self, theta: Array, clip: float, multiplier: float) -> Array: ...
     def fast_test(
         self, theta: Array, proposal: Array, prior_ratio: Array, rule: FastRule, log_uniform: Array
-    ) -> Array:
-        """Return accept bits (chains,) of the tests of TunaMH and DP-Fast MH."""
+    ) -> Array: ...
 
 
 class State(NamedTuple):

@@ -172,13 +172,8 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
     most = cell.queries().total(Plan.of(cell, resumed).paid)
     cell.algorithm.check(problem.model, problem.n, problem.temperature)
     price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
-    left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
-    cell = dataclasses.replace(
-        cell,
-        epsilon=canonical_epsilon(left),
-        delta=math.nextafter(delta - price.delta, 0.0),
-    )
-    cell = recalibrated(cell)
+    left = math.nextafter(delta - price.delta, 0.0)
+    cell = recalibrated(dataclasses.replace(cell, epsilon=canonical_epsilon(epsilon), delta=left))
     cell.require_enough()
     return cell, price, Plan.of(cell, resumed)
 
