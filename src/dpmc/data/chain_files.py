@@ -36,7 +36,7 @@ COUNTERS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
 ResultOrFile: TypeAlias = "xarray.DataTree | str | Path"  #: of `dpmc.sample` or `dpmc.release`
 #: Name, dimensions, arrays and attributes of a group.
 Group: TypeAlias = tuple[str, tuple[str, ...], Mapping[str, np.ndarray], Mapping[str, Any]]
-Answer: TypeAlias = Mapping[str, tuple[tuple[str, ...], np.ndarray]]  #: arrays by name, with dimensions
+AnswerArrays: TypeAlias = Mapping[str, tuple[tuple[str, ...], np.ndarray]]  #: arrays by name, with dimensions
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Chains:
     counts: dict[str, np.ndarray]  # each (c, k)
     parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
     #: What was asked and answered, by name, with dimensions; of methods that ask once. Not read from files.
-    answer: Answer = field(default_factory=dict)
+    answer: AnswerArrays = field(default_factory=dict)
     remarks: Sequence[str] = ()  # on the answer; not in files
 
 
@@ -97,7 +97,7 @@ def tree(chains: Chains) -> "xarray.DataTree":
 
 
 def grouped(
-    root: Mapping[str, Any], labels: Mapping[str, np.ndarray], groups: Sequence[Group], answer: Answer
+    root: Mapping[str, Any], labels: Mapping[str, np.ndarray], groups: Sequence[Group], answer: AnswerArrays
 ) -> "xarray.DataTree":
     """Return a tree of groups whose dimensions are labelled, with an answer if there is one."""
     import xarray

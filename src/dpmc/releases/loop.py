@@ -124,7 +124,7 @@ def release(
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
-            partial = files.sibling(output, ".partial")
+            partial = output.with_name(f"{output.name}.partial")
             unfinished = read_partial(partial, wanted)
             if unfinished is None:
                 write_partial(partial, {}, {"facts": wanted, "run": name})
@@ -389,8 +389,7 @@ def alone(output: Path | None) -> Iterator[None]:
     if output is None:
         yield
         return
-    path = files.sibling(output, ".lock", ".")
-    with files.alone(path, f"{output}: waiting for another process that makes this release"):
+    with files.alone(files.lock_of(output), f"{output}: waiting for another process that makes this release"):
         if output.exists():
             raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
         files.require_writable(output)
