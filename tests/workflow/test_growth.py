@@ -108,9 +108,13 @@ def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
     for size, gradients in (("method", MOST_SEEDS), ("cell", FEW_SEEDS)):
         found = parts(thesis, size, lambda *cell: 0)
         for part, methods in found.items():
-            most = gradients if {"dp-hmc", "hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
+            most = (
+                gradients if {"dp-hmc", "hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
+            )
             assert len(part.seeds) <= most
-        of_hmc = [part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"]
+        of_hmc = [
+            part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"
+        ]
         assert [seed for seeds in of_hmc for seed in seeds] == [*range(50)]
 
 
@@ -118,7 +122,11 @@ def test_what_is_there_is_a_part_of_its_own(tmp_path) -> None:
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**REDUCED, "seeds": 5, "settings_of": "thesis"}))
     (tmp_path / "hyperparameters").symlink_to(ROOT / "config/hyperparameters")
     study = load_study(tmp_path / "small.yaml")
-    there = {("circle", "dp-penalty", "0.3"): 3, ("circle", "dp-penalty", "0.5"): 3, ("circle", "dp-hmc", "0.3"): 5}
+    there = {
+        ("circle", "dp-penalty", "0.3"): 3,
+        ("circle", "dp-penalty", "0.5"): 3,
+        ("circle", "dp-hmc", "0.3"): 5,
+    }
     found = parts(study, "method", lambda *cell: there.get(cell, 0))
     both = ("0.3", "0.5")
     assert found == {

@@ -13,7 +13,6 @@ from dpmc.common.values import checked, delta_below, real
 from dpmc.studies.documents import Document
 from dpmc.studies.keys import NOTHING, ROWS, MethodSpec, ModelSpec, Tuning, key
 
-
 STARTS = 20  #: start points in a data file, for any number of seeds; further ones follow from their number
 
 
