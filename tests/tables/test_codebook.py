@@ -45,7 +45,7 @@ WRONG: list[tuple[Any, str]] = [
     ({**BOOK, "dialect": {"delimiter": "::"}}, "dialect: delimiter: '::': String should match pattern '^["),
     ({**BOOK, "dialect": {"quoteChar": "''"}}, "dialect: quoteChar: \"''\": String should match pattern '^["),
     ({**BOOK, "dialect": {"quoteChar": ","}}, "dialect: delimiter: ',' must not be quoteChar, too"),
-    ({"fields": [{"name": 10**5000, "type": "number"}]}, "fields: 0: name: a number of 5001 digits: Input"),
+    ({"fields": [{"name": 10**5000, "type": "number"}]}, "fields: 0: name: a number of more than 60 digits"),
     ({"fields": [{"name": "a\nb", "type": "x"}]}, "fields: a b: type: 'x': Input should be"),
     ({**BOOK, "person": "nobody"}, "person: 'nobody' must be one of the fields"),
     ({**BOOK, "person": "plan"}, "person: 'plan' must be no category"),
