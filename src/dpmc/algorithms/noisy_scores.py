@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dpmc.algorithms.answers import About, Answer, Answered
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
@@ -28,6 +29,7 @@ from dpmc.algorithms.score_answers import (
     posterior_of,
     predicted_variance,
     whitened,
+    without_noise,
 )
 from dpmc.base import Model, Posterior, PrivateData, Queries, Question
 from dpmc.common.errors import DpmcError
@@ -225,16 +227,31 @@ def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | 
     `prior_sd` has the sds of the normal prior around 0; None: those of the first answer. If it has one more
     than there are coefficients, the last is that of ln sd.
     """
-    rounds = [Round.unstacked(answered)[len(WARM_UP) :] for answered in answers]
-    main, sds = [mean_of(one) for one in rounds], answers[0]["prior_sd"] if prior_sd is None else prior_sd
-    p = len(main[0].at)
-    found, _ = posterior_of(main, Belief(np.zeros(p), np.diag(sds[:p] ** 2)))
-    if len(sds) == p:
+    main, prior, log_sd = _known(answers, prior_sd)
+    found, _ = posterior_of(main, prior)
+    if log_sd is None:
         return GaussianPosterior(*found)
-    own = log_sd_of(main, n, LogSd(0.0, float(sds[p]) ** 2))
-    covariance = np.zeros((p + 1, p + 1))
-    covariance[:p, :p], covariance[p, p] = found.covariance, own.variance
-    return GaussianPosterior(np.append(found.mean, own.mean), covariance)
+    own = log_sd_of(main, n, log_sd)
+    return GaussianPosterior(np.append(found.mean, own.mean), block_diag(found.covariance, own.variance))
+
+
+def covariance_without_noise(answers: Sequence[Answered], prior_sd: np.ndarray | None = None) -> np.ndarray:
+    """Return the covariance (p, p) of coefficients that the rows would have given without noise.
+
+    It follows from the answers, so that it may be published with them. Arguments as of `posterior_given`.
+    """
+    main, prior, _ = _known(answers, prior_sd)
+    return without_noise(main, prior)
+
+
+def _known(
+    answers: Sequence[Answered], prior_sd: np.ndarray | None
+) -> tuple[list[Round], Belief, LogSd | None]:
+    """Return the main answers, the prior of coefficients, and that of ln sd."""
+    main = [mean_of(Round.unstacked(answered)[len(WARM_UP) :]) for answered in answers]
+    sds, p = answers[0]["prior_sd"] if prior_sd is None else prior_sd, len(main[0].at)
+    log_sd = None if len(sds) == p else LogSd(0.0, float(sds[p]) ** 2)
+    return main, Belief(np.zeros(p), np.diag(sds[:p] ** 2)), log_sd
 
 
 @dataclass

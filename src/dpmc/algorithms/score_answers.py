@@ -193,6 +193,19 @@ def posterior_of(answers: Sequence[Round], prior: Belief) -> tuple[Belief, np.nd
     return Belief(first.at + unit @ d, unit @ covariance @ unit), d
 
 
+def without_noise(answers: Sequence[Round], prior: Belief) -> np.ndarray:
+    """Return the posterior's covariance (p, p) that the same rows would have given if they were not noisy.
+
+    Their precision is G of `posterior_of`, the mean over answers with equal weights.
+    """
+    found = []
+    for answer in answers:
+        matrix = information_of(answer).matrix
+        back = np.linalg.inv(answer.whitening)
+        found.append(back @ matrix @ back / dispersion_of(answer, matrix))
+    return np.asarray(np.linalg.inv(np.mean(found, axis=0) + np.linalg.inv(prior.covariance)))
+
+
 def whitened(answer: Round) -> np.ndarray:
     """Return T for which rows are about white, by M with eigenvalues that are hardly noise."""
     p, (information, shape, _) = len(answer.at), information_of(answer)

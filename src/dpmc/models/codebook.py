@@ -6,6 +6,7 @@ decides how rows are read, what predictors are scaled by, and what is simulated.
 codebook: whatever depends on them is covered by no ε.
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -92,13 +93,21 @@ class Field(_Part):
             self.type != "string" or len(levels) < 2 or len(set(levels)) < len(levels)
         ):
             raise ValueError(f"constraints: enum: {shown(levels)} must be two or more levels of a string")
-        numbers = {"minimum": low, "maximum": high, "centre": self.centre, "scale": self.scale}
-        if self.shape != "normal":
-            numbers["shape"] = 1.0
-        for name, value in numbers.items():
-            if value is not None and (self.type == "string" or (self.type == "boolean" and name[0] in "m")):
+        words = {
+            "minimum": low,
+            "maximum": high,
+            "shape": None if self.shape == "normal" else self.shape,
+            **({"centre": self.centre, "scale": self.scale} if self.type == "string" else {}),
+        }
+        for name in words if self.type in ("boolean", "string") else ():
+            if words[name] is not None:
                 raise ValueError(f"{name}: is no word for a {self.type}")
         self._numbers_fit()
+        true, false = (
+            [text_of(word).casefold() for word in words] for words in (self.trueValues, self.falseValues)
+        )
+        for word in set(true) & set(false):
+            raise ValueError(f"{shown(word)} must not be both true and false")
         if isinstance(self.share, dict):
             if tuple(map(text_of, self.share)) != levels or min(self.share.values()) <= 0.0:
                 raise ValueError(f"share: must have the levels {', '.join(levels)}, each above 0")
@@ -133,6 +142,12 @@ class Field(_Part):
     def levels(self) -> tuple[str, ...]:
         """Return the levels of a category as texts; () for other fields."""
         return tuple(map(text_of, self.constraints.enum or ()))
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether entries are texts without levels and words for true and false, so no numbers."""
+        default = (Field.model_fields["trueValues"].default, Field.model_fields["falseValues"].default)
+        return self.type == "string" and not self.levels and (self.trueValues, self.falseValues) == default
 
     @property
     def standard(self) -> tuple[float, float] | None:
@@ -180,6 +195,7 @@ class Field(_Part):
             group=self.groupChar,
             minimum=self.constraints.minimum,
             maximum=self.constraints.maximum,
+            required=self.constraints.required,
         )
 
 
@@ -241,8 +257,9 @@ class Codebook(_Part):
         for field in self.fields:
             if field.name == same_name(name):
                 return field
-        known = ", ".join(field.name for field in self.fields)
-        raise DpmcError(f"codebook: {shown(name)}: is no field; there are {known}")
+        names = [field.name for field in self.fields]
+        near = "".join(f" (is it {each}?)" for each in difflib.get_close_matches(name, names, 1))
+        raise DpmcError(f"codebook: {shown(name)}: is no field{near}; there are {', '.join(names)}")
 
     def declared(self, name: str) -> Declared:
         """Return how the entries of a field are read."""
@@ -252,7 +269,7 @@ class Codebook(_Part):
         """Return how a table's columns are read; no fill stands for a missing `outcome`."""
         declared = {name: self.declared(name) for name in [*columns, *filter(None, [self.person])]}
         if outcome is not None:
-            declared[outcome] = replace(declared[outcome], fill=None)
+            declared[outcome] = replace(declared[outcome], fill=None, required=True)
         table = self.dialect
         file = Dialect(table.delimiter, table.encoding, table.commentChar, table.quoteChar)
         return Coding(declared, file, self.person)
@@ -278,7 +295,7 @@ class Codebook(_Part):
         return self.model_copy(update={"fields": kept}).model_dump(mode="json", exclude_defaults=True)
 
 
-def template(names: Sequence[str], name: str = "") -> str:
+def template(names: Sequence[str], name: str = "", delimiter: str = ",") -> str:
     """Return a codebook to fill in for columns of these names, as YAML: nothing else of the table is used."""
     lines = [
         "# A codebook: what is public about a table, and known without looking at its rows.",
@@ -286,7 +303,9 @@ def template(names: Sequence[str], name: str = "") -> str:
         "#   number, integer: constraints: {minimum: 0, maximum: 100}, or centre and scale; shape: skewed",
         "#   boolean: trueValues, falseValues, share (of ones)",
         "#   string: constraints: {enum: [none, public, private]}; fill: none",
-        f"name: {json.dumps(name)}",
+        "# If the names below are a first row, the file has no names, and this must not be published.",
+        f"name: {json.dumps(name, ensure_ascii=False)}",
+        *([] if delimiter == "," else [f"dialect: {{delimiter: {json.dumps(delimiter)}}}"]),
         'missingValues: ["", "NA"]',
         "# person: id    # the column that says whose row it is",
         "fields:",

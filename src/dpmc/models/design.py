@@ -72,6 +72,11 @@ class Offset(NamedTuple):
         with np.errstate(all="ignore"):
             return np.log(x / self.centre) if self.is_exposure else x - self.centre
 
+    @property
+    def at_zero(self) -> float:
+        """Return what centring takes from the offset in the table's units."""
+        return float(np.log(self.centre)) if self.is_exposure else self.centre
+
     def drawn(self, normal: np.ndarray) -> np.ndarray:
         """Return entries (n,) made of normal numbers, as the codebook; else exposures are log-normal."""
         if self.field is not None:
@@ -87,6 +92,8 @@ class Design:
 
     The arguments are those of `dpmc.Regression` with the same names. `who` begins messages.
     """
+
+    formula: str | None = None  #: text that says outcome and predictors, of a `FormulaDesign`
 
     def __init__(
         self,
@@ -124,6 +131,9 @@ class Design:
         dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
         self.coefficients = (*(("intercept",) if intercept else ()), *names, *dummies)
         self.intercept = intercept
+        zeros = np.zeros(len(dummies))
+        #: Centre and scale (2, k) of what each coefficient but the intercept is of.
+        self.standard = np.array([[*self.centre, *zeros], [*self.scale, *(zeros + 1.0)]])
         self.norm = None if norm is None else positive_number(norm, f"{who}: norm")
         self.binary: dict[int, float] = {}  # number of a predictor -> share of ones
         for name, share in (binary or {}).items():
@@ -183,6 +193,11 @@ class Design:
     def offset(self, rows: Any) -> np.ndarray | float:
         """Return the offsets (n,) of rows, as for `design(rows)`; 0 without an offset."""
         return 0.0 if self.shift is None else self.shift.at(self._numbers(rows)[:, self._offset_place])
+
+    @property
+    def offset_removed(self) -> float:
+        """Return what centring takes from offsets."""
+        return 0.0 if self.shift is None else self.shift.at_zero
 
     @property
     def _offset_place(self) -> int:

@@ -23,6 +23,7 @@ from dpmc.models.families import (
     Poisson,
     checked_family,
 )
+from dpmc.models.formula import FormulaDesign
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.logistic import LogisticForm
 
@@ -39,7 +40,9 @@ class Regression:
     ----------
     outcome
         Name of the outcome's column; if outcomes are any real numbers also {name: (centre, scale)}, and the
-        family is that of (value − centre)/scale.
+        family is that of (value − centre)/scale. Or a formula, "visits ~ age + female * plan", whose
+        fields are those of `codebook`, and which takes the place of `predictors` and `intercept`
+        (`dpmc.models.formula`).
     predictors
         Names of columns; or {name: (centre, scale)}, and the predictor is (value − centre)/scale.
     family
@@ -101,7 +104,7 @@ class Regression:
     def __init__(
         self,
         outcome: Column,
-        predictors: Columns,
+        predictors: Columns | None = None,
         *,
         family: Family,
         prior_sd: float | Sequence[float] = 10.0,
@@ -110,7 +113,13 @@ class Regression:
         **design: Any,
     ) -> None:
         who = type(self).__name__
-        self.design = Design(predictors, who=who, **_checked(self, design))
+        if isinstance(outcome, str) and "~" in outcome:
+            given = {} if predictors is None else {"predictors": predictors}
+            self.design: Design = FormulaDesign(outcome, who=who, **given, **_checked(self, design))
+            outcome = self.design.outcome
+        else:
+            # None is refused there.
+            self.design = Design(predictors, who=who, **_checked(self, design))  # type: ignore[arg-type]
         self.family = checked_family(family, f"{who}: family")
         further = ("log_sd",) if isinstance(family, Normal) and family.sd is None else ()
         if further and not isinstance(self, LinearRegression):
@@ -145,6 +154,8 @@ class Regression:
         is_column = len(names) == 1 and (unit == (0.0, 1.0) or self.family.support == "real")
         if not is_column or names[0] in self.design.columns or not self.design.coefficients:
             raise DpmcError(f"{where}: {shown(outcome)} must be the name of a column of its own")
+        if self.design.formula and self.design.shift and unit != (0.0, 1.0):
+            raise DpmcError(f"{where}: {names[0]}: has centre and scale, so a formula cannot have an offset")
         return unit, names[0]
 
     def _usual_unit(self, outcome: str) -> tuple[float, float]:
@@ -153,10 +164,13 @@ class Regression:
         if book is None:
             return 0.0, 1.0
         field = book.field(outcome)
-        if field.levels:
-            raise DpmcError(f"{type(self).__name__}: outcome: {outcome}: is a category in the codebook")
+        if field.levels or field.is_text:
+            rule = "a category" if field.levels else "a string without words for true and false"
+            raise DpmcError(f"{type(self).__name__}: outcome: {outcome}: is {rule} in the codebook")
         is_number = self.family.support == "real" and field.type in ("number", "integer")
-        return (field.standard or (0.0, 1.0)) if is_number else (0.0, 1.0)
+        centre, scale = (field.standard or (0.0, 1.0)) if is_number else (0.0, 1.0)
+        # A formula without an intercept is of the numbers as they are.
+        return (0.0 if self.design.formula and not self.design.intercept else centre), scale
 
     @property
     def coding(self) -> Coding:
@@ -184,7 +198,30 @@ class Regression:
             given["codebook"] = (book.only(self.columns), None)
         outcome = name if self._unit == self._usual_unit(name) else {name: self._unit}
         options = [f"{key}={value!r}" for key, (value, default) in given.items() if value != default]
-        return f"{type(self).__name__}({', '.join([repr(outcome), repr(self.design.predictors), *options])})"
+        formula = self.design.formula
+        first = [repr(outcome), repr(self.design.predictors)] if formula is None else [repr(formula)]
+        return f"{type(self).__name__}({', '.join([*first, *options])})"
+
+    def own_units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return A (d, d), b (d,): A θ + b are the parameters of predictors and outcome in the table's units.
+
+        Offsets are not centred there. Raises DpmcError if no parameters say the same: if something is centred
+        without an intercept, or the outcome is scaled and the family not normal.
+        """
+        (centre, scale), (middle, unit) = self.design.standard, self._unit
+        middle -= unit * self.design.offset_removed
+        first = int(self.design.intercept)
+        p = first + len(scale)
+        if self._unit != (0.0, 1.0) and not isinstance(self.family, Normal):
+            raise DpmcError(f"own_units: the outcome is scaled, and {self.family} not normal")
+        if not first and (centre.any() or middle):
+            raise DpmcError("own_units: without an intercept nothing may be centred")
+        a, b = np.eye(self.dimension), np.zeros(self.dimension)
+        a[range(first, p), range(first, p)] = 1.0 / scale
+        a[:first, first:p] = -centre / scale
+        a[:p] *= unit
+        b[:first], b[p:] = middle, np.log(unit)  # log_sd is the last
+        return a, b
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for an outcome that the family has not, and for a category without such a level."""
@@ -279,7 +316,7 @@ class LinearRegression(ExponentialFamily, Regression):
     _argument = ("sd", 1.0)
 
     def __init__(
-        self, outcome: Column, predictors: Columns, *, sd: float | None = 1.0, **options: Any
+        self, outcome: Column, predictors: Columns | None = None, *, sd: float | None = 1.0, **options: Any
     ) -> None:
         self.sd = None if sd is None else positive_number(sd, f"{type(self).__name__}: sd")
         super().__init__(outcome, predictors, family=Normal(self.sd), **_checked(self, options))
@@ -368,7 +405,7 @@ class LogisticRegression(LogisticForm, Regression):
 
     _argument = ("family", Bernoulli())
 
-    def __init__(self, outcome: str, predictors: Columns, **options: Any) -> None:
+    def __init__(self, outcome: str, predictors: Columns | None = None, **options: Any) -> None:
         super().__init__(outcome, predictors, family=Bernoulli(), **_checked(self, options))
 
     @property
@@ -413,7 +450,7 @@ class PoissonRegression(Regression):
 
     _argument = ("family", Poisson())
 
-    def __init__(self, outcome: str, predictors: Columns, **options: Any) -> None:
+    def __init__(self, outcome: str, predictors: Columns | None = None, **options: Any) -> None:
         super().__init__(outcome, predictors, family=Poisson(), **_checked(self, options))
 
 
@@ -425,7 +462,9 @@ class NegativeBinomialRegression(Regression):
 
     _argument = ("dispersion", 1.0)
 
-    def __init__(self, outcome: str, predictors: Columns, *, dispersion: float = 1.0, **options: Any) -> None:
+    def __init__(
+        self, outcome: str, predictors: Columns | None = None, *, dispersion: float = 1.0, **options: Any
+    ) -> None:
         self.dispersion = positive_number(dispersion, f"{type(self).__name__}: dispersion")
         family = NegativeBinomial(self.dispersion)
         super().__init__(outcome, predictors, family=family, **_checked(self, options))
