@@ -264,8 +264,8 @@ class Codebook(_Part):
             if field.name == same_name(name):
                 return field
         names = [field.name for field in self.fields]
-        near = "".join(f" (is it {each}?)" for each in difflib.get_close_matches(name, names, 1))
-        raise DpmcError(f"codebook: {shown(name)}: is no field{near}; there are {', '.join(names)}")
+        near = "".join(f"; is it {each}?" for each in difflib.get_close_matches(name, names, 1))
+        raise DpmcError(f"codebook: {shown(name)}: is no field; there are {', '.join(names)}{near}")
 
     def declared(self, name: str) -> Declared:
         """Return how the entries of a field are read."""
