@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc.algorithms.noisy_scores import NoisyScores
+from dpmc.algorithms.noisy_scores import NoisyScores, Search, answered_by
 from dpmc.evaluators import evaluator_of
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
@@ -266,6 +266,21 @@ def test_noisy_scores_refuse_an_unknown_sd_beside_weights_and_too_little_for_the
     model = dpmc.LinearRegression("y", ["a"], weights={"w": 100})
     with pytest.raises(dpmc.DpmcError, match=r"n mu is 5 \(n = 100, mu = 0.05, by the largest weight\)"):
         method.check(model, 100)
+
+
+def test_noisy_scores_say_that_weights_are_far_below_their_maximum() -> None:
+    for most, expected in ((25, True), (1, False)):
+        model = dpmc.LinearRegression("y", ["a"], weights={"w": most}, prior_sd=1.0)
+        rows = model.simulate(np.random.default_rng(1), THETA[:2], 2000)  # weights are 1
+        method = NoisyScores(noise_multiplier=8.0)
+        search, generator = Search(method, model, 2000), np.random.default_rng(2)
+        asking = search.questions()
+        question: Any = next(asking)
+        while question:
+            noisy = question.total(rows) + generator.standard_normal(question.size)
+            question = answered_by(asking, noisy)
+        said = method.remarks(search.answered, model, 2000)
+        assert any("weights are far below their maximum" in text for text in said) == expected
 
 
 def test_simulated_rows_are_a_table_of_frequencies() -> None:

@@ -148,9 +148,13 @@ class NoisyScores(Answer):
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
         found, own = [], regression_of(model)
         p, main = len(own.design.coefficients), mean_of(Round.unstacked(answered)[len(WARM_UP) :])
-        if n * self.mu * usual_share(own) < LITTLE_INFORMATION * p**1.5:
-            found.append("little information: the prior has a large part in the intervals")
-        matrix = information_of(main).matrix
+        matrix, mu = information_of(main).matrix, self.mu * usual_share(own)
+        if own.design.weights:  # what they are beside the guess shows in the noisy information alone
+            mu *= min(1.0, np.trace(matrix) / (p * main.expected_information))
+        if n * mu < LITTLE_INFORMATION * p**1.5:
+            of_weights = " (weights are far below their maximum), and may be too narrow"
+            text = "little information: the prior has a large part in the intervals"
+            found.append(text + of_weights * bool(own.design.weights))
         excess = main.squares / np.trace(matrix) / main.expected_dispersion
         error = np.sqrt(2.0) * main.bound * main.noise_sd / np.trace(matrix) / main.expected_dispersion
         if own.family.support == "counts" and excess > OVERDISPERSED + 2.0 * error:

@@ -213,9 +213,10 @@ def _of_csv(
     CSV or has too few or too many are `Unreadable`.
     """
     try:
+        bytes(range(256)).decode(dialect.encoding, "replace")
         if "\n".encode(dialect.encoding) != b"\n":
             raise LookupError
-    except LookupError:
+    except (LookupError, ValueError):
         rule = f"encoding: {shown(dialect.encoding)} is not known or has line breaks of its own"
         raise DpmcError(f"{path}: {rule}: write the file in UTF-8") from None
     content = content.removeprefix(codecs.BOM_UTF8)

@@ -87,7 +87,8 @@ class Regression:
         added to η, so that θ is about rates for the centre, without one for a unit. Not beside an offset.
     weights
         {name: maximum} of a column of frequency weights, for example {"copies": 50}: a row's log-likelihood
-        counts w times, as if the row were there w times. The maximum is public; noise is in proportion to it.
+        counts w times, as if the row were there w times. The maximum is public; noise is in proportion to it:
+        where most weights are far below it, cap them beforehand.
         In an experiment another weight is refused, in a release such a row counts as nothing. ε is that of a
         row: if it stands for w persons, that of w persons together. Simulated rows are those of a table of
         frequencies. Weights are no sampling weights: surveys with strata, clusters or sampling weights, whose
