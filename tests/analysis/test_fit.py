@@ -106,15 +106,19 @@ def test_a_linear_fit_has_the_outcomes_unit_and_the_residual_sd(people: pd.DataF
     assert np.isnan(table.loc["residual sd", "noise"])
 
 
-def test_the_mean_and_an_exposure(people: pd.DataFrame) -> None:
-    """y ~ 1 is the mean; with an exposure the intercept is a rate for one unit of it."""
-    mean = dpmc.fit("visits ~ 1", people, BOOK, family="poisson", epsilon=1)
-    (low, high) = np.exp(mean.to_frame(0.999)[["lower", "upper"]].to_numpy()[0])
-    assert low < people["visits"].mean() < high
-    rate = dpmc.fit("visits ~ 1 + offset(log(days))", people, BOOK, family="poisson", epsilon=1)
-    assert rate.mean[0] == pytest.approx(mean.mean[0] - np.log(300), abs=1e-6 + 6 * mean.to_frame()["sd"].iloc[0])
+def test_a_proportion_and_an_exposure(people: pd.DataFrame) -> None:
+    """y ~ 1 of a 0/1 column is a proportion; with an exposure the intercept is a rate for one unit of it."""
+    share = dpmc.fit("female ~ 1", people, BOOK, family="logistic", epsilon=1)
+    odds = share.to_frame(0.999)[["ratio_lower", "ratio_upper"]].to_numpy()[0]
+    low, high = odds / (1.0 + odds)
+    assert low < (people["female"] == "f").mean() < high and high - low < 0.04
     with pytest.raises(dpmc.DpmcError, match="there is no coefficient besides"):
-        mean.plot()
+        share.plot()
+    plain = dpmc.fit(FORMULA, people, BOOK, family="poisson", epsilon=2)
+    rate = dpmc.fit(f"{FORMULA} + offset(log(days))", people, BOOK, family="poisson", epsilon=2)
+    change = rate.mean - plain.mean
+    assert abs(change[0] + np.log(300)) < 5 * plain.to_frame()["sd"].iloc[0]
+    assert (np.abs(change[1:]) < 5 * plain.to_frame()["sd"].to_numpy()[1:]).all()
 
 
 def test_a_release_is_read_again_from_its_file_alone(released: Path) -> None:
@@ -179,7 +183,7 @@ def test_a_fit_needs_an_answer_of_a_regression(counted: dpmc.Fit) -> None:
         epsilon=1,
         progress=False,
         iterations=10,
-        hyperparameters={"noise_multiplier": 100.0, "step": 0.1, "clip": 1.0},
+        hyperparameters={"tau": 100.0, "proposal_sd": 0.1, "clip": 1.0},
     )
     with pytest.raises(dpmc.DpmcError, match="no answer to draw from"):
         dpmc.Fit(chain)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpmc.algorithms.hyperparameters import read
+from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.algorithms.noisy_scores import NoisyScores, covariance_without_noise
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import given_path
@@ -90,7 +90,7 @@ class Fit:
         self.trees, self._posterior, sds = answers.given(results, prior_sd)
         self.tree, attrs = self.trees[0], self.trees[0].attrs
         if model is None:
-            name = str(attrs.get("model_id"))
+            name = answers.model_id(attrs)
             known = files.known_model(attrs.get("description"), name)
             if known is None or not hasattr(known.model, "own_units"):
                 raise DpmcError(f"fit: {shown(name)}: the file does not say its regression; give model=…")
@@ -228,9 +228,13 @@ class Fit:
     @property
     def remarks(self) -> list[str]:
         """Return warnings that follow from the answers."""
-        found, n, d = [], int(self.tree.attrs["n"]), self.model.dimension
+        found, n = [], int(self.tree.attrs["n"])
         for tree in self.trees:
-            method = read(NoisyScores, json.loads(str(tree.attrs["hyperparameters"])), "fit", d)
+            values = json.loads(str(tree.attrs["hyperparameters"]))
+            budget = float(tree.attrs["epsilon"]), float(tree.attrs["delta"])
+            method = read(
+                NoisyScores, calibrated(NoisyScores, values, *budget, n, 1), "fit", self.model.dimension
+            )
             found += method.remarks(answers.answer_of(tree), self.model, n)
         return list(dict.fromkeys(found))
 

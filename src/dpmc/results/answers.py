@@ -163,10 +163,15 @@ def _posterior(
     return found, sds
 
 
+def model_id(attrs: Mapping[Any, Any]) -> str:
+    """Return the name of a result's model: `module:Class`, or of the catalogue."""
+    about = json.loads(str(attrs["data_ledger"]))["about"] if "data_ledger" in attrs else attrs
+    return str(about.get("model_id"))
+
+
 def _model_of(attrs: Mapping[Any, Any], sds: np.ndarray | None) -> Any:
     """Return the model of a noisy sum, with another prior if `sds` are given."""
-    about = json.loads(str(attrs["data_ledger"]))["about"] if "data_ledger" in attrs else attrs
-    name = str(about.get("model_id"))
+    name = model_id(attrs)
     known = files.known_model(None, name) if ":" not in name else None
     if known is None:
         raise DpmcError(
