@@ -13,9 +13,9 @@ import dpmc.algorithms  # noqa: F401
 from dpmc.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from dpmc.analysis.planning import plan as plan
     from dpmc.algorithms.listing import Listing
     from dpmc.api import budget as budget
-    from dpmc.api import recommend as recommend
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
@@ -36,7 +36,7 @@ _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
-    "recommend": "dpmc.api",
+    "plan": "dpmc.analysis.planning",
     "release": "dpmc.releasing",
     "posterior": "dpmc.results.answers",
     "joint_epsilon": "dpmc.results.joint",

@@ -38,7 +38,6 @@ class DPHMC(Hamiltonian):
     jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
 
     first_iterations = 200
-    is_recommended = True
 
     @property
     def note(self) -> str:
