@@ -131,6 +131,11 @@ class Fit:
         notes += self.remarks
         return Summary(tuple(self.heading), table, tuple(notes))
 
+    @staticmethod
+    def as_text(table: pandas.DataFrame) -> str:
+        """Return a table of estimates as text, with four significant digits."""
+        return str(_text(table).to_string())
+
     def contrast(self, *expressions: str, level: float = 0.9) -> pandas.DataFrame:
         """Return linear combinations of coefficients with intervals, such as "plan[private] - plan[public]".
 
