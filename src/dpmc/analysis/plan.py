@@ -97,7 +97,7 @@ class Plan:
             if one.by_prior:
                 said.append(f"{where}: intervals at least half as wide as the prior's: {', '.join(one.by_prior)}")
         seconds = [one.seconds for one in self.predictions if one.half_widths]
-        return said + ([f"a fit takes about {max(seconds):.2g} s"] if seconds else [])
+        return said + ([f"a fit takes about {max(seconds):.1g} s here; a release up to ten times as long"] if seconds else [])
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw half widths against ε, a panel for each n, dashed without privacy; write it to `path`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
     from dpmc.models import Definition
     from dpmc.models.codebook import Codebook
 
+ANSWERS = "noisy-scores", "noisy-statistics"  #: of these, the first one that answers for a model is planned
 TWINS = 3  #: simulated tables
 MOST_ROWS = 20_000  #: that are simulated of a table; each stands for equally many of its rows
 DRAWS = 4000  #: of a posterior, of which widths are taken
-BESIDES = 0.3  #: seconds of a fit besides its sums
+BESIDES = 1.0  #: seconds of a fit besides its sums
 MOST_ITERATIONS = 20_000  #: of a chain, to bound the time
 LEAST_WIDTH = 0.9  #: of that without privacy; a chain below it has not moved enough, and says nothing
 PRIOR_SHARE = 0.5  #: of the prior's sd; from it on the prior decides an interval
@@ -129,7 +131,7 @@ def plan(
                 rows_per_person=person,
                 streams="names",
             )
-            found += [twins.predicted(replace(cell, method=each), progress) for each in names or twins.suited]
+            found += [twins.predicted(replace(cell, method=each), progress) for each in names or [twins.suited]]
     return Plan(twins.model, tuple(found), twins.notes)
 
 
@@ -177,11 +179,11 @@ class Twins:
         """Return the number of tables, as of `PrivateData`."""
         return len(self.problems)
 
-    def answers(self, questions: Sequence[Question]) -> list[np.ndarray]:
+    def answers(self, questions: Sequence[Question]) -> np.ndarray:
         """Return the noisy numbers of a question to each table, in units of their noise."""
         pairs = zip(questions, self.problems, strict=True)
         totals = [one.total(problem.rows) * (self.n / len(problem.rows)) for one, problem in pairs]
-        return [total + self.generator.standard_normal(len(total)) for total in totals]
+        return np.array([total + self.generator.standard_normal(len(total)) for total in totals])
 
     @cached_property
     def model(self) -> Any:
@@ -189,18 +191,17 @@ class Twins:
         return getattr(self.problems[0].model, "given", self.problems[0].model)
 
     @cached_property
-    def suited(self) -> list[str]:
-        """Return the methods that ask once and answer for this model; raise DpmcError if there is none."""
-        found = []
-        for name in ALGORITHMS:
-            if algorithm_class(name).asks:
-                with suppress(DpmcError):
-                    cast(Any, algorithm_class(name)).first_values(self.problems[0].model, self.problems[0].rows)
-                    found.append(name)
-        if not found:
-            rule = 'no method that asks once answers for it; methods="dp-penalty" tries chains, in minutes'
-            raise DpmcError(f"model: {self.problems[0].label}: {rule}")
-        return found
+    def suited(self) -> str:
+        """Return the method that asks once and answers for this model; raise DpmcError if there is none."""
+        first = self.problems[0]
+        for name in ANSWERS:
+            with suppress(DpmcError):
+                cast(Any, algorithm_class(name)).first_values(first.model, first.rows)
+                return name
+        raise DpmcError(
+            f"model: {first.label}: neither {' nor '.join(ANSWERS)} answers for it; methods="
+            '"simulated-scores" may, methods="dp-penalty" tries chains, which takes minutes'
+        )
 
     @cached_property
     def without_privacy(self) -> np.ndarray:
@@ -310,11 +311,16 @@ def in_own_units(model: Any, draws: np.ndarray) -> np.ndarray:
 
 def advice(allowed: Callable[[float], object], epsilon: float) -> str:
     """Return the ε at which a method is not refused, as a clause; "" if it is not, or always, refused."""
-    for tried in (epsilon, *(one for one in TRIED_EPSILONS if one > epsilon)):
+
+    def is_allowed(tried: float) -> bool:
         with suppress(DpmcError):
             allowed(tried)
-            return f"; epsilon {tried:g} would do" if tried > epsilon else ""
-    return ""
+            return True
+        return False
+
+    larger = [tried for tried in TRIED_EPSILONS if tried > epsilon]
+    place = bisect_left(larger, True, key=is_allowed)
+    return "" if is_allowed(epsilon) or place == len(larger) else f"; epsilon {larger[place]:g} would do"
 
 
 def _several(value: Any) -> tuple[Any, ...]:
