@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
+    from dpmc.models.codebook import Codebook as Codebook
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import LinearRegression as LinearRegression
@@ -43,6 +44,7 @@ _PUBLIC = {
     "summary": "dpmc.results.parameters",
     "DpmcError": "dpmc.common.errors",
     "Model": "dpmc.models.functions",
+    "Codebook": "dpmc.models.codebook",
     "ExponentialFamily": "dpmc.models.exponential",
     "LinearRegression": "dpmc.models.regression",
     "LogisticRegression": "dpmc.models.regression",

@@ -20,6 +20,7 @@ import numpy as np
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 from dpmc.common.values import DECIMAL, shown
 from dpmc.models.columns import Coding, Declared, Dialect, Unreadable, entries_of, same_name, text_of
 from dpmc.models.in_memory import Table, table_of
@@ -28,10 +29,11 @@ from dpmc.models.in_memory import Table, table_of
 class Persons(NamedTuple):
     """The column that says whose a row is; of each person the first `most` rows of the table are kept.
 
+    None: that of the codebook, if it has one and the table has names of columns.
     Whether a row is kept depends on the rows of the same person alone, and on no value of them.
     """
 
-    column: str
+    column: str | None
     most: int
 
 
@@ -70,7 +72,7 @@ def read_rows(
             raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
         table = table_of(source, where, len(columns) if private and columns is not None else None)
     places = table.chosen(columns)
-    if columns is None and persons is not None and table.names:
+    if columns is None and persons is not None and persons.column is not None and table.names:
         places = {i: name for i, name in places.items() if name != same_name(persons.column)}
         if not places:
             raise DpmcError(f"{table.where}: has no column besides {persons.column}")
@@ -87,25 +89,29 @@ def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
 
 def _kept(table: Table, persons: Persons | None, coding: Coding) -> np.ndarray:
     """Return which rows (n,) are among the first `most` of their person."""
-    if persons is None:
+    column = persons and (persons.column or (coding.person if table.names else None))
+    if persons is None or column is None:
         return np.ones(table.shape[0], bool)
     if not table.names:
-        raise DpmcError(f"{table.where}: has no names of columns, so no column {shown(persons.column)}")
-    (place,) = table.chosen([persons.column])
-    declared = coding.declared.get(persons.column, Declared())
+        raise DpmcError(f"{table.where}: has no names of columns, so no column {shown(column)}")
+    (place,) = table.chosen([column])
+    declared = coding.declared.get(column, Declared())
     counts: Counter[Any] = Counter()
     kept = np.zeros(table.shape[0], bool)
     for row, entry in enumerate(entries_of(table.column(place))):
         # Blanks around a text, and a word for a missing value, would hide whose the row is.
         if isinstance(entry, Unreadable) or declared.is_missing(entry):
-            raise DpmcError(f"{table.place(row, persons.column)}: says not whose the row is")
+            raise DpmcError(f"{table.place(row, column)}: says not whose the row is")
         try:
             hash(entry)
             who = text_of(entry)
         except Exception:  # a list, or another value that cannot be looked up
-            raise DpmcError(f"{table.where}: column {persons.column}: must be texts or numbers") from None
+            raise DpmcError(f"{table.where}: column {column}: must be texts or numbers") from None
         counts[who] += 1
         kept[row] = counts[who] <= persons.most
+    if persons.column is None and not kept.all():
+        text = "%s: n = %d rows are kept, at most %d of each %s, as the codebook says"
+        LOGGER.info(text, table.where, kept.sum(), persons.most, column)
     return kept
 
 

@@ -198,6 +198,7 @@ class Coding(NamedTuple):
 
     declared: Mapping[str, Declared] = {}  # other columns are `Declared()`
     dialect: Dialect = Dialect()
+    person: str | None = None  # column that says whose a row is
 
     @classmethod
     def of(cls, levels: Mapping[str, tuple[str, ...]], fills: Mapping[str, Any] = {}) -> Coding:

@@ -15,10 +15,11 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
-from dpmc.models.columns import Coding, text_of
+from dpmc.models.codebook import Codebook
+from dpmc.models.columns import Coding, same_name, text_of
 from dpmc.models.in_memory import table_of
 
-Columns = Sequence[str] | Mapping[str, tuple[float, float]]
+Columns = Sequence[str] | Mapping[str, tuple[float, float]] | Mapping[str, tuple[float, float] | None]
 Levels = Mapping[str, Sequence[Any] | Mapping[Any, float]]
 
 
@@ -37,12 +38,23 @@ class Design:
         binary: Mapping[str, float] | None = None,
         levels: Levels | None = None,
         fills: Mapping[str, Any] | None = None,
+        codebook: Any = None,
         who: str = "Design",
     ) -> None:
+        self.codebook = None if codebook is None else Codebook.given(codebook)
+        if self.codebook is not None:
+            for argument, given in (("binary", binary), ("levels", levels), ("fills", fills)):
+                if given:
+                    raise DpmcError(f"{who}: {argument}: beside a codebook: it says so of its fields")
+            said = self.codebook.design(names_of(predictors, f"{who}: predictors"))
+            predictors = _scaled_by(predictors, said["predictors"], who)
+            binary, levels, fills = (said[key] for key in ("binary", "levels", "fills"))
         names, self.centre, self.scale = standardised(predictors, f"{who}: predictors")
         self.shares, self.coding = _coded(names, levels or {}, fills or {}, who)
         categories = self.coding.levels
         self.columns = (*names, *categories)
+        if self.codebook is not None:
+            self.coding = self.codebook.coding(self.columns)
         dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
         self.coefficients = (*(("intercept",) if intercept else ()), *names, *dummies)
         self.intercept = intercept
@@ -56,23 +68,32 @@ class Design:
             self.binary[names.index(name)] = float(share)
 
     @property
-    def predictors(self) -> list[str] | dict[str, tuple[float, float]]:
-        """Return the predictors that are numbers, with centre and scale unless all are 0 and 1."""
+    def predictors(self) -> list[str] | dict[str, tuple[float, float]] | dict[str, Any]:
+        """Return the predictors, with centre and scale unless all are by default 0 and 1, or the codebook's.
+
+        Without a codebook those that are numbers.
+        """
         pairs = zip(self.columns, self.centre.tolist(), self.scale.tolist(), strict=False)
         given = {name: (centre, scale) for name, centre, scale in pairs}
-        return list(given) if set(given.values()) <= {(0.0, 1.0)} else given
+        if self.codebook is None:
+            return list(given) if set(given.values()) <= {(0.0, 1.0)} else given
+        said = self.codebook.design(self.columns)["predictors"]
+        own = {name: None if given.get(name) == said.get(name) else given[name] for name in self.columns}
+        return own if any(own.values()) else list(own)
 
     @property
     def options(self) -> dict[str, tuple[Any, Any]]:
         """Return the other arguments by name, each with its default."""
+        always = {"intercept": (self.intercept, True), "norm": (self.norm, None)}
+        if self.codebook is not None:
+            return always
         levels: dict[str, Any] = {}
         for name, known in self.coding.levels.items():
             shares = self.shares[name]
             equal = len(set(shares)) == 1
             levels[name] = list(known) if equal else dict(zip(known, shares, strict=True))
         return {
-            "intercept": (self.intercept, True),
-            "norm": (self.norm, None),
+            **always,
             "binary": ({self.columns[i]: share for i, share in self.binary.items()}, {}),
             "levels": (levels, {}),
             "fills": (dict(self.coding.fills), {}),
@@ -153,7 +174,7 @@ class Design:
             refuse_first(x[:, i], wrong, f"{who}: predictor {name}", rule)
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
-        """Draw predictors (n, columns) that are normal with the given scales, or 0 and 1.
+        """Draw predictors (n, columns) that are normal with the given scales, as the codebook, or 0 and 1.
 
         Categories have their levels with the given shares, independently of the other predictors.
         """
@@ -161,6 +182,8 @@ class Design:
         normal = generator.standard_normal((n, len(self.columns)))
         x = normal.copy()
         x[:, :k] = self.centre + self.scale * normal[:, :k]
+        for i, field in enumerate(map(self.codebook.field, self.columns[:k]) if self.codebook else ()):
+            x[:, i] = field.drawn(normal[:, i], (self.centre[i], self.scale[i]))
         for i, share in self.binary.items():
             # From the same normal numbers, so that a binary predictor leaves the others as they were.
             x[:, i] = normal[:, i] < NormalDist().inv_cdf(share)
@@ -176,20 +199,37 @@ def refuse_first(column: np.ndarray, wrong: np.ndarray, who: str, rule: str) -> 
         raise DpmcError(f"{who}: {column[row]:g} in row {row} must be {rule}")
 
 
-def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return names, centres and scales of columns; default 0 and 1."""
+def names_of(columns: Columns, where: str) -> tuple[str, ...]:
+    """Return the names of columns; raise DpmcError for what are no different names."""
     names: tuple[Any, ...] = tuple(columns) if hasattr(columns, "__iter__") else (columns,)
     if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
         raise DpmcError(f"{where}: {shown(columns)} must be a list of names, or {{name: (centre, scale)}}")
     if len(set(names)) != len(names):
         raise DpmcError(f"{where}: {shown(columns)} must be different names")
+    return names
+
+
+def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Return names, centres and scales of columns; default 0 and 1."""
+    names = names_of(columns, where)
     table = np.tile([0.0, 1.0], (len(names), 1))
     for i, (name, pair) in enumerate(columns.items() if isinstance(columns, Mapping) else ()):
-        if not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
+        if pair is None or not hasattr(pair, "__len__") or isinstance(pair, str) or len(pair) != 2:
             raise DpmcError(f"{where}: {name}: {shown(pair)} must be (centre, scale)")
         table[i] = array(pair, (2,), f"{where}: {name}")
         positive_number(table[i, 1], f"{where}: {name}: scale")
     return names, table[:, 0], table[:, 1]
+
+
+def _scaled_by(predictors: Columns, said: dict[str, Any], who: str) -> dict[str, Any]:
+    """Return the pairs of a codebook, with those that are given in their place; None is its own."""
+    given = {same_name(k): v for k, v in predictors.items()} if isinstance(predictors, Mapping) else {}
+    for name in [name for name, pair in given.items() if pair is not None and name not in said]:
+        raise DpmcError(f"{who}: predictors: {name}: is a category in the codebook: {{{name!r}: None}}")
+    pairs = {name: pair if given.get(name) is None else given[name] for name, pair in said.items()}
+    for name in [name for name, pair in pairs.items() if pair is None]:
+        raise DpmcError(f"codebook: {name}: needs centre and scale, or minimum and maximum")
+    return pairs
 
 
 def _coded(

@@ -16,10 +16,12 @@ from dpmc.base import has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import MOST_PARAMETERS, array, checked, count, positive_number, shown
 from dpmc.evaluators.calls import name_of, real_array
+from dpmc.models.codebook import Codebook
+from dpmc.models.columns import Coding
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 
-ATTRIBUTES = "dimension parameters n columns tempering true_theta start".split()
+ATTRIBUTES = "dimension parameters n columns codebook tempering true_theta start".split()
 REGRESSIONS = ("dpmc.models.regression", "dpmc.models.families")  #: modules of models that keep nothing
 METHODS = (
     *("log_likelihood", "log_prior", "log_likelihood_gradient", "log_prior_gradient"),
@@ -94,6 +96,10 @@ def _checked(own: object, name: str) -> Definition:
     if "parameters" in given and not (_are_names(parameters) and len(parameters) == d):
         names = shown(parameters)
         raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
+    if given.get("codebook") is not None:
+        if not isinstance(columns, list | tuple):
+            raise DpmcError(f"{where}: codebook: needs columns: the names of the fields that a row has")
+        Codebook.given(given["codebook"]).coding(columns)
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
@@ -215,6 +221,14 @@ class OwnModel(_Reported):
         """Return the number of a row's columns; None if the model does not fix it."""
         names = self.column_names
         return getattr(self._own, "columns", None) if names is None else len(names)
+
+    @property
+    def coding(self) -> Coding | None:
+        """Return how tables of rows are read: the model's `coding`, or what its codebook says."""
+        book, names = getattr(self._own, "codebook", None), self.column_names
+        if book is None or names is None or hasattr(self._own, "coding"):
+            return getattr(self._own, "coding", None)
+        return Codebook.given(book).coding(names)
 
     def offers(self, method: str) -> bool:
         """Return whether the user's class has this method itself."""

@@ -26,7 +26,7 @@ from dpmc.models.families import (
 from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.logistic import LogisticForm
 
-OPTIONS = tuple("prior_sd tempering true_theta intercept norm binary levels fills".split())
+OPTIONS = tuple("prior_sd tempering true_theta intercept norm binary levels fills codebook".split())
 Column = str | Mapping[str, tuple[float, float]]
 
 
@@ -67,6 +67,11 @@ class Regression:
     fills
         {name: value} that stands for a missing value of a predictor: a number, or a level of a category.
         Without it a missing value is refused.
+    codebook
+        What is public about the table: a `dpmc.Codebook`, a mapping or a file. It says how the outcome and
+        the predictors are read, which of these are categories, and centre and scale of numbers, also of an
+        outcome that may be any real number; {name: (centre, scale)} says them otherwise, and {name: None}
+        not. It takes the place of `binary`, `levels` and `fills`.
 
     Centres, scales, levels and fills are public: take them from codebooks and general knowledge, never from
     the rows.
@@ -114,17 +119,30 @@ class Regression:
     def _outcome_of(self, outcome: Column) -> tuple[tuple[float, float], str]:
         """Return centre and scale of the outcome, and its name."""
         where = f"{type(self).__name__}: outcome"
-        names, centre, scale = standardised([outcome] if isinstance(outcome, str) else outcome, where)
+        given = {outcome: self._usual_unit(outcome)} if isinstance(outcome, str) else outcome
+        names, centre, scale = standardised(given, where)
         unit = float(centre.sum()), float(scale.sum())  # of one column
         is_column = len(names) == 1 and (unit == (0.0, 1.0) or self.family.support == "real")
         if not is_column or names[0] in self.design.columns or not self.design.coefficients:
             raise DpmcError(f"{where}: {shown(outcome)} must be the name of a column of its own")
         return unit, names[0]
 
+    def _usual_unit(self, outcome: str) -> tuple[float, float]:
+        """Return centre and scale of an outcome given by its name: of the codebook, or 0 and 1."""
+        book = self.design.codebook
+        if book is None:
+            return 0.0, 1.0
+        field = book.field(outcome)
+        if field.levels:
+            raise DpmcError(f"{type(self).__name__}: outcome: {outcome}: is a category in the codebook")
+        is_number = self.family.support == "real" and field.type in ("number", "integer")
+        return (field.standard or (0.0, 1.0)) if is_number else (0.0, 1.0)
+
     @property
     def coding(self) -> Coding:
-        """Return the public levels of categories and fills of missing values."""
-        return self.design.coding
+        """Return how tables are read: all of it is public. No fill stands for a missing outcome."""
+        book = self.design.codebook
+        return self.design.coding if book is None else book.coding(self.columns, self.columns[0])
 
     @property
     def description(self) -> str:
@@ -142,7 +160,9 @@ class Regression:
             "true_theta": (theta, [0.0] * len(theta)),
             **self.design.options,
         }
-        outcome = name if self._unit == (0.0, 1.0) else {name: self._unit}
+        if book := self.design.codebook:
+            given["codebook"] = (book.only(self.columns), None)
+        outcome = name if self._unit == self._usual_unit(name) else {name: self._unit}
         options = [f"{key}={value!r}" for key, (value, default) in given.items() if value != default]
         return f"{type(self).__name__}({', '.join([repr(outcome), repr(self.design.predictors), *options])})"
 
