@@ -28,8 +28,19 @@ BOOK: dict[str, Any] = {
 }
 PARTS = (
     *("age", "female", "plan", "days", "`total cost`", "region", "C(plan, 'private')", "I(age**2)"),
-    *("sqrt(days)", "log(age - 5)", "log1p(days)", "abs(`total cost` - 100)", "I(-age / (1 + days))", "exp(age / 50)"),
-    *("bs(age, knots=[30, 50])", "bs(days, knots=[100], degree=2)", "bs(age, knots=[40], upper_bound=60, extrapolation='clip')"),
+    *(
+        "sqrt(days)",
+        "log(age - 5)",
+        "log1p(days)",
+        "abs(`total cost` - 100)",
+        "I(-age / (1 + days))",
+        "exp(age / 50)",
+    ),
+    *(
+        "bs(age, knots=[30, 50])",
+        "bs(days, knots=[100], degree=2)",
+        "bs(age, knots=[40], upper_bound=60, extrapolation='clip')",
+    ),
 )
 
 
@@ -43,11 +54,15 @@ def rows_of(design: FormulaDesign, n: int = 50) -> np.ndarray:
 
 def frame_of(design: FormulaDesign, x: np.ndarray) -> pandas.DataFrame:
     """Return rows as a table with the codebook's levels."""
-    levels = {field["name"]: field["constraints"]["enum"] for field in BOOK["fields"] if field["type"] == "string"}
+    levels = {
+        field["name"]: field["constraints"]["enum"] for field in BOOK["fields"] if field["type"] == "string"
+    }
     columns = zip(design.columns, x.T, strict=True)
     return pandas.DataFrame(
         {
-            name: pandas.Categorical.from_codes(column.astype(int), levels[name]) if name in levels else column
+            name: pandas.Categorical.from_codes(column.astype(int), levels[name])
+            if name in levels
+            else column
             for name, column in columns
         }
     )
@@ -66,7 +81,10 @@ def frame_of(design: FormulaDesign, x: np.ndarray) -> pandas.DataFrame:
         ('C(plan, Treatment(reference="private"))', 'C(plan, Treatment("private"))'),
         ("log(days + 1) + I(age**2 / 7 - 3) + exp(-age / 20)", None),
         ("sqrt(`total cost`**2) + log10(age):plan", "np.sqrt(`total cost`**2) + log10(age):plan"),
-        ("bs(age, knots=[30, 50]) * female", "bs(age, knots=[30, 50], lower_bound=18, upper_bound=100) * female"),
+        (
+            "bs(age, knots=[30, 50]) * female",
+            "bs(age, knots=[30, 50], lower_bound=18, upper_bound=100) * female",
+        ),
         ("bs(days, knots=[9.5], degree=2, lower_bound=-1, upper_bound=400):plan", None),
         (
             "bs(age, knots=[40], upper_bound=60, extrapolation='extend')",
@@ -98,7 +116,9 @@ def test_a_plain_formula_is_the_design_made_by_hand() -> None:
 
 
 def test_names_of_coefficients() -> None:
-    model = dpmc.PoissonRegression("visits ~ age + female * plan + log(days) + bs(age, knots=[50], degree=1)", codebook=BOOK)
+    model = dpmc.PoissonRegression(
+        "visits ~ age + female * plan + log(days) + bs(age, knots=[50], degree=1)", codebook=BOOK
+    )
     assert model.parameters == (
         *("intercept", "age", "female", "plan=public", "plan=private", "log(days)"),
         *("bs(age, knots=[50], degree=1)[1]", "bs(age, knots=[50], degree=1)[2]"),
@@ -193,7 +213,7 @@ def test_a_row_depends_on_no_other(
         ("I(2)", "names no field"),
         ("I(age - age)", "the same in all rows"),
         ("log(0 - days)", "finite"),
-        ("visits", "column of its own"),
+        ("visits", "is outcome or offset"),
         ("age | plan", "not allowed"),
         ("age %in% plan", "no formula"),
         ("[age ~ plan]", "one"),
@@ -203,9 +223,12 @@ def test_a_row_depends_on_no_other(
         ("age, days", "not allowed"),
         ("'age'", "no formula"),
         ("I(True)", "not allowed"),
+        ("offset(days + 1)", r"offset\(field\)"),
+        ("offset(days) + offset(log(age))", "one offset"),
+        ("days + offset(log(days))", "is outcome or offset"),
+        ("offset(visits)", "column of its own"),
+        ("offset(log(plan))", "category"),
         ("age:offset(days)", "not allowed"),
-        ("offset(days + 1)", "offset(field)"),
-        ("offset(days) + offset(age)", "one offset"),
         # of strangers
         ("__import__('os').system('touch hacked')", "not allowed"),
         ("I(__import__('os'))", "not allowed"),
@@ -253,7 +276,9 @@ def test_products_of_many_levels_are_refused_before_they_are_made() -> None:
         dpmc.PoissonRegression("visits ~ a:b", codebook={"fields": fields})
 
 
-@pytest.mark.parametrize("formula", ["log(visits) ~ age", "~ age", "visits + age ~ days", "3 ~ age", "y ~ age"])
+@pytest.mark.parametrize(
+    "formula", ["log(visits) ~ age", "~ age", "visits + age ~ days", "3 ~ age", "y ~ age"]
+)
 def test_the_outcome_is_a_field_as_it_is(formula: str) -> None:
     with pytest.raises(dpmc.DpmcError, match="field"):
         dpmc.PoissonRegression(formula, codebook=BOOK)
@@ -288,7 +313,9 @@ def test_a_model_is_made_again_from_its_text(model: Any) -> None:
 
 
 @pytest.mark.parametrize("sd", [None, 0.7])
-@pytest.mark.parametrize("right", ["age + I(age**2) + female * plan + age:plan", "0 + plan + bs(age, knots=[50])"])
+@pytest.mark.parametrize(
+    "right", ["age + I(age**2) + female * plan + age:plan", "0 + plan + bs(age, knots=[50])"]
+)
 def test_own_units(right: str, sd: float | None) -> None:
     model = dpmc.LinearRegression(f"income ~ {right}", codebook=BOOK, sd=sd)
     rows = model.simulate(np.random.default_rng(0), model.true_theta, 40)
@@ -326,3 +353,35 @@ def test_a_term_that_is_not_finite() -> None:
     assert np.isfinite(design.own_terms(np.array([[60.0], [18.0]]))).all()
     missing = design_of("plan + female").own_terms(np.array([[1.0, np.nan], [np.nan, 0.0]]))
     assert np.isnan(missing).all()
+
+
+def test_offsets() -> None:
+    model = dpmc.PoissonRegression("visits ~ age + offset(log(days))", codebook=BOOK, true_theta=[-1, 0.5])
+    by_hand = dpmc.PoissonRegression("visits", {"age": (59, 20.5)}, exposure={"days": (182.5, 91.25)})
+    assert model.columns == by_hand.columns
+    rows = model.simulate(np.random.default_rng(0), model.true_theta, 400)
+    theta = np.array([0.3, -0.2])
+    np.testing.assert_array_equal(model.log_likelihood(theta, rows), by_hand.log_likelihood(theta, rows))
+    a, b = model.own_units()
+    own = a @ theta + b
+    np.testing.assert_allclose(own[0] + own[1] * rows[:, 1] + np.log(rows[:, 2]), model.eta(theta, rows))
+    bare = dpmc.PoissonRegression("visits ~ 0 + plan + offset(log(days))", codebook=BOOK)
+    rows = bare.simulate(np.random.default_rng(0), bare.true_theta, 50)
+    np.testing.assert_allclose(bare.eta(np.zeros(3), rows), np.log(rows[:, 2]))
+    plain = dpmc.PoissonRegression("visits ~ 1 + offset(days)", codebook=BOOK)
+    np.testing.assert_allclose(plain.design.offset(np.array([[3.0], [200.0]])), [3 - 182.5, 200 - 182.5])
+    for each in (model, bare, plain):
+        assert repr(eval(repr(each), {"PoissonRegression": dpmc.PoissonRegression})) == repr(each)
+    with pytest.raises(dpmc.DpmcError, match="offset"):
+        dpmc.LinearRegression("income ~ age + offset(days)", codebook=BOOK)
+    with pytest.raises(dpmc.DpmcError, match="exposure: must not be given beside a formula"):
+        dpmc.PoissonRegression("visits ~ age", codebook=BOOK, exposure="days")
+
+
+def test_weights_beside_a_formula() -> None:
+    model = dpmc.PoissonRegression("visits ~ age", codebook=BOOK, weights={"days": 365})
+    rows = model.simulate(np.random.default_rng(0), model.true_theta, 20)
+    assert model.columns == ("visits", "age", "days")
+    assert model.design.weight(rows).shape == (20,)
+    assert repr(eval(repr(model), {"PoissonRegression": dpmc.PoissonRegression})) == repr(model)
+    assert model.design({"age": [20, 30]}).shape == (2, 2)

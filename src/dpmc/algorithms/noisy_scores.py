@@ -109,14 +109,18 @@ class NoisyScores(Answer):
         model = regression_of(model)
         if model.tempering is not None or temperature != 1.0:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
+        if model.design.weights and log_sd_prior(model):
+            raise DpmcError("noisy-scores: sd: must be a number beside weights, whose sum is not asked")
         check_family(_unit_family(model))
         p = len(model.design.coefficients)
-        if n * self.mu < LEAST_INFORMATION * p**1.5:
+        mu = self.mu * usual_share(model)
+        if n * mu < LEAST_INFORMATION * p**1.5:
+            of_weights = ", by the largest weight" if model.design.weights else ""
             raise DpmcError(
-                f"noisy-scores: n mu is {n * self.mu:.3g} (n = {n}, mu = {self.mu:.3g}); intervals hold from "
-                f"{LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
-                f"coefficients: {int(LEAST_INFORMATION * p**1.5 / self.mu) + 1} rows, "
-                f"{LEAST_INFORMATION * p**1.5 / (n * self.mu):.2g} times the mu, or fewer predictors would do"
+                f"noisy-scores: n mu is {n * mu:.3g} (n = {n}, mu = {mu:.3g}{of_weights}); intervals hold "
+                f"from {LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
+                f"coefficients: {int(LEAST_INFORMATION * p**1.5 / mu) + 1} rows, "
+                f"{LEAST_INFORMATION * p**1.5 / (n * mu):.2g} times the mu, or fewer predictors would do"
             )
 
     def sizes(self, model: Model) -> dict[str, int]:
@@ -148,7 +152,7 @@ class NoisyScores(Answer):
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
         found, own = [], regression_of(model)
         p, main = len(own.design.coefficients), mean_of(Round.unstacked(answered)[len(WARM_UP) :])
-        if n * self.mu < LITTLE_INFORMATION * p**1.5:
+        if n * self.mu * usual_share(own) < LITTLE_INFORMATION * p**1.5:
             found.append("little information: the prior has a large part in the intervals")
         matrix = information_of(main).matrix
         excess = main.squares / np.trace(matrix) / main.expected_dispersion
@@ -159,7 +163,7 @@ class NoisyScores(Answer):
                 "intervals too narrow; NegativeBinomialRegression has a dispersion"
             )
         back = np.linalg.inv(main.whitening)
-        each = (back @ matrix @ back)[0, 0] / n
+        each = (back @ matrix @ back)[0, 0] / (n * own.design.usual_weight)
         if own.family.support == "binary" and own.design.intercept and each < RARE:
             found.append(
                 f"an outcome has {each:.2g} of information, at most 0.25: outcomes are rare or nearly "
@@ -192,6 +196,11 @@ def regression_of(model: Any) -> Regression:
             "PoissonRegression, NegativeBinomialRegression, or dpmc.Regression with a family of your own"
         )
     return own
+
+
+def usual_share(model: Regression) -> float:
+    """Return the usual weight of a row over the largest: 1 without weights."""
+    return model.design.usual_weight / model.design.largest_weight
 
 
 def prior_of(model: Regression) -> Belief:
@@ -275,12 +284,14 @@ class Search:
         theta, sd, p = prior.mean, 1.0, len(prior.mean)
         whitening = np.eye(p) / reference(_unit_family(model), BINARY_CLIP, 0.0).root
         searched = self.searched(prior)
-        reach = float(np.clip(n * method.mu / (20.0 * p**1.5), 1.3, 5.0))
+        share_of_weight = usual_share(model)
+        worth = n * share_of_weight / model.design.largest_weight  # of rows without weights, for the noise
+        reach = float(np.clip(n * share_of_weight * method.mu / (20.0 * p**1.5), 1.3, 5.0))
         for k, (length, share) in enumerate(method.shares):
             sensitivity = method.mu * np.sqrt(share)
             if k <= warm:
                 together = method.rounds if k == warm else 1
-                b, c = self.bounds(sensitivity * np.sqrt(together * n), k < warm, p)
+                b, c = self.bounds(sensitivity * np.sqrt(together * worth), k < warm, p)
                 table = self.table(c, sd)
             seen = 0.0
             if length:

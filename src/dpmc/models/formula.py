@@ -12,7 +12,6 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +60,7 @@ Tree = str | float | tuple[Any, ...]
 class Category(NamedTuple):
     """A column for each level of a field: 1 where it is that level."""
 
-    field: str
+    of: str
     levels: tuple[str, ...]
     places: tuple[int, ...]  # of these levels in the codebook; the first is the reference
 
@@ -69,7 +68,7 @@ class Category(NamedTuple):
         return [f"{name}={level}" for level in self.levels]
 
     def columns(self, fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        return [(fields[self.field] == place).astype(float) for place in self.places]
+        return [(fields[self.of] == place).astype(float) for place in self.places]
 
 
 class Number(NamedTuple):
@@ -145,7 +144,11 @@ class FormulaDesign(Design):
         self.outcome = reader.outcome(formula)
         intercept, self.terms = reader.terms(formula)
         self.factors = reader.factors
-        names = [field.name for field in reader.book.fields if field.name in reader.used]
+        used = {name for factor in self.factors.values() for name in _names(factor.of)}
+        for name in used & {self.outcome, *reader.offset.values()}:
+            raise DpmcError(f"{where}: {name}: is outcome or offset, and so no predictor")
+        names = [field.name for field in reader.book.fields if field.name in used]
+        more |= reader.offset
         super().__init__(names, intercept=intercept, codebook=reader.book, who=who, **more)
         self.coefficients = (*(("intercept",) if intercept else ()), *(term.name for term in self.terms))
         self.standard = self._standard(where)
@@ -179,7 +182,7 @@ class FormulaDesign(Design):
 
     def own_terms(self, x: np.ndarray) -> np.ndarray:
         """Return terms (n, k), in the table's units, of fields (n, columns); NaN in a row that has one."""
-        fields = dict(zip(self.columns, np.ascontiguousarray(x.T, dtype=float), strict=True))
+        fields = dict(zip(self.columns, np.ascontiguousarray(x.T, dtype=float), strict=False))
         with np.errstate(all="ignore"):
             held = {name: factor.columns(fields) for name, factor in self.factors.items()}
             t = np.empty((len(x), len(self.terms)))
@@ -187,6 +190,15 @@ class FormulaDesign(Design):
                 t[:, i] = functools.reduce(operator.mul, (held[name][j] for name, j in term.columns))
         t[~np.isfinite(x).all(axis=1)] = np.nan
         return t
+
+    @property
+    def offset_removed(self) -> float:
+        return super().offset_removed if self.intercept else 0.0
+
+    def offset(self, rows: Any) -> np.ndarray | float:
+        """Return the offsets (n,) of rows, as `Design.offset`; without an intercept they are not centred."""
+        offset = super().offset(rows)
+        return offset if self.intercept else offset + super().offset_removed
 
     def _scaled(self, rows: Any) -> np.ndarray:
         """Return z (n, coefficients) without intercept and bound of the norm."""
@@ -205,7 +217,9 @@ class FormulaDesign(Design):
         x = super().simulate(generator, n)
         usable = np.isfinite(self.own_terms(x)).all(axis=1)
         if not usable.any():
-            raise DpmcError(f"formula {shown(self.formula)}: no row that the codebook simulates has finite terms")
+            raise DpmcError(
+                f"formula {shown(self.formula)}: no row that the codebook simulates has finite terms"
+            )
         x[~usable] = x[usable][np.arange(np.sum(~usable)) % usable.sum()]
         return x
 
@@ -230,13 +244,12 @@ def _names(tree: Tree) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads one formula; `factors`, `used` (fields) and `offset` are what it found."""
+    """Reads one formula; `factors` and `offset`, as arguments of `Design`, are what it found."""
 
     def __init__(self, book: Codebook, where: str) -> None:
         self.book, self.where = book, where
         self.factors: dict[str, Factor] = {}
-        self.used: set[str] = set()
-        self.offset: dict[str, Field] = {}
+        self.offset: dict[str, str] = {}
 
     def wrong(self, part: Any, rule: str) -> DpmcError:
         """Return the error that a part of the formula breaks a rule."""
@@ -275,7 +288,10 @@ class _Reader:
                     products.append(list(map(self.factor, factors)))
         if len(self.offset) > 1:
             raise self.wrong(formula, "must have one offset at most")
-        if sum(math.prod(len(self.factors[name].labels("")) for name in each) for each in products) > MOST_COLUMNS:
+        if (
+            sum(math.prod(len(self.factors[name].labels("")) for name in each) for each in products)
+            > MOST_COLUMNS
+        ):
             raise self.wrong(formula, f"must have at most {MOST_COLUMNS} coefficients")
         return [] in products, self.coded(products)
 
@@ -298,7 +314,9 @@ class _Reader:
     @staticmethod
     def plain(text: str) -> str:
         """Return a text with names as they were before `parsed`."""
-        return re.sub("\\b_x((?:[0-9a-f]{2})+)\\b", lambda found: bytes.fromhex(found[1]).decode(errors="replace"), text)
+        return re.sub(
+            "\\b_x((?:[0-9a-f]{2})+)\\b", lambda found: bytes.fromhex(found[1]).decode(errors="replace"), text
+        )
 
     def size(self, node: ast.expr) -> int:
         """Return a bound of the number of terms; raise DpmcError for an operator that formulas lack."""
@@ -320,22 +338,20 @@ class _Reader:
         is_name = factor.eval_method is type(factor).EvalMethod.LOOKUP
         return self.parsed(f"`{factor.expr}`" if is_name else factor.expr)
 
-    def shift(self, call: ast.Call) -> dict[str, Field]:
+    def shift(self, call: ast.Call) -> dict[str, str]:
         """Return the field of an offset by the argument of `Design` that says so."""
-        match call:
-            case ast.Call(args=[ast.Name() as of], keywords=[]):
-                return {"offset": self.field(of)}
-            case ast.Call(args=[ast.Call(func=ast.Name(id="log"), args=[ast.Name() as of])], keywords=[]):
-                return {"exposure": self.field(of)}
+        match [self.tree(of) for of in call.args], call.keywords:
+            case [str(name)], []:
+                return {"offset": name}
+            case [("log", str(name))], []:
+                return {"exposure": name}
         raise self.wrong(call, "must be offset(field) or offset(log(field))")
 
     def field(self, node: ast.expr) -> Field:
         """Return the field that a name says."""
         if not isinstance(node, ast.Name):
             raise self.wrong(node, "must be the name of a field")
-        field = self.book.field(self.plain(node.id))
-        self.used.add(field.name)
-        return field
+        return self.book.field(self.plain(node.id))
 
     def factor(self, node: ast.expr) -> str:
         """Return the name of a factor, which is kept."""
@@ -441,13 +457,17 @@ class _Reader:
         one = Named("1", eval_method="literal")
         formula = [Product([Named(f"x{names.index(each)}") for each in of] or [one]) for of in products]
         entries = {
-            f"x{i}": pandas.Categorical([0], range(len(factor.levels))) if isinstance(factor, Category) else 0.0
+            f"x{i}": pandas.Categorical([0], range(len(factor.levels)))
+            if isinstance(factor, Category)
+            else 0.0
             for i, factor in enumerate(self.factors.values())
         }
         spec = ModelSpec(Formula(formula), output="numpy")
         found = spec.get_model_matrix(pandas.DataFrame(entries, index=[0]), context={}).model_spec
         terms: list[Term] = []
-        for scoped in (scoped for entry in found.structure for scoped in entry.scoped_terms if scoped.factors):
+        for scoped in (
+            scoped for entry in found.structure for scoped in entry.scoped_terms if scoped.factors
+        ):
             columns = []
             for part in reversed(scoped.factors):
                 name = names[int(part.factor.expr[1:])]

@@ -76,6 +76,8 @@ def without_privacy(problem: Problem, size: int) -> np.ndarray:
         exact = problem.exact.reference
         return exact if len(exact) else reference_draws(problem, scales(problem))
     scores = gradient(model, problem.true_theta, problem.rows)
+    # A row with weight w counts as w rows, whose scores are w times as large as one.
+    scores = scores / np.reshape(np.sqrt(model.design.weight(problem.rows)), (-1, 1))
     precision = problem.temperature * scores.T @ scores + np.diag(model.prior_sd**-2.0)
     posterior = GaussianPosterior(problem.true_theta, np.linalg.inv(precision))
     return posterior.draws(stream("without privacy", problem.label), size)
