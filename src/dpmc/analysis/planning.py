@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 ANSWERS = "noisy-scores", "noisy-statistics"  #: of these, the first one that answers for a model is planned
 TWINS = 3  #: simulated tables
-MOST_ROWS = 20_000  #: that are simulated of a table; each stands for equally many of its rows
+MOST_ROWS = 10_000  #: that are simulated of a table; each stands for equally many of its rows
+SD = "residual sd"
 DRAWS = 4000  #: of a posterior, of which widths are taken
 BESIDES = 1.0  #: seconds of a fit besides its sums
 MOST_ITERATIONS = 20_000  #: of a chain, to bound the time
@@ -155,7 +156,8 @@ class Twins:
     problems: list[Problem]  # temperatures are those of m rows that count as n
     n: int
     temperature: float  # of n rows
-    generator: np.random.Generator = field(default_factory=np.random.default_rng)
+    generator: np.random.Generator = field(default_factory=np.random.default_rng)  # of noise
+    seconds: float = 0.0  # of a method on one table of n rows, about
 
     @classmethod
     def of(cls, asked: _Asked, n: int) -> Twins:
@@ -181,8 +183,9 @@ class Twins:
 
     def answers(self, questions: Sequence[Question]) -> np.ndarray:
         """Return the noisy numbers of a question to each table, in units of their noise."""
-        pairs = zip(questions, self.problems, strict=True)
+        began, pairs = time.process_time(), zip(questions, self.problems, strict=True)
         totals = [one.total(problem.rows) * (self.n / len(problem.rows)) for one, problem in pairs]
+        self.seconds += (time.process_time() - began) * self.n / len(self.problems[0].rows) / self.runs
         return np.array([total + self.generator.standard_normal(len(total)) for total in totals])
 
     @cached_property
@@ -206,12 +209,23 @@ class Twins:
     @cached_property
     def without_privacy(self) -> np.ndarray:
         """Return half widths of 90 % intervals without privacy, in the table's units."""
-        return self.widths([without_privacy(problem, DRAWS) for problem in self.problems])
+        return self.widths([without_privacy(one, drawing(k), DRAWS) for k, one in enumerate(self.problems)])
 
     def widths(self, draws: list[np.ndarray]) -> np.ndarray:
         """Return half widths of 90 % intervals of draws (m, d) on each table, in the table's units; mean."""
-        sides = [np.quantile(in_own_units(self.model, one), [0.05, 0.95], axis=0) for one in draws]
+        matrix, shift = self.units
+        own = [one @ matrix.T + shift for one in draws]
+        for one in own if self.names[-1] == SD else ():
+            one[:, -1] = np.exp(one[:, -1])
+        sides = [np.quantile(one, [0.05, 0.95], axis=0) for one in own]
         return np.asarray(np.mean([0.5 * (high - low) for low, high in sides], axis=0))
+
+    @cached_property
+    def units(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return A, b: A θ + b are parameters in the table's units, or θ itself where it has none."""
+        with suppress(DpmcError, AttributeError):
+            return cast(tuple[np.ndarray, np.ndarray], self.model.own_units())
+        return np.eye(self.problems[0].dimension), np.zeros(self.problems[0].dimension)
 
     def predicted(self, cell: Cell[Problem], progress: bool) -> Prediction:
         """Return what a cell's method gives, with hyperparameters that the first table suggests."""
@@ -234,28 +248,29 @@ class Twins:
                 values = cls.first_values(first.model, first.rows)
             else:
                 values = first_setting(cell.method, first, {}, make)
-            made, began = allowed(about.epsilon), time.perf_counter()
+            made, self.seconds = allowed(about.epsilon), BESIDES
             draws = self.asked(made.algorithm) if cls.asks else self.sampled(made, progress)
         except DpmcError as error:
             text = str(error).removeprefix(f"{cell.method}: ") + advice(allowed, about.epsilon)
             return about._replace(obstacle=text)
-        each = (time.perf_counter() - began) * self.n / len(first.rows) / TWINS
-        return self.judged(about._replace(hyperparameters=values, seconds=BESIDES + each), draws)
+        return self.judged(about._replace(hyperparameters=values, seconds=self.seconds), draws)
 
     def asked(self, algorithm: Any) -> list[np.ndarray]:
         """Return draws (m, d) from the posterior given the answers of each table."""
-        # Equal noise at each ε: widths then differ by ε alone.
+        # Equal noise at each ε, and equal draws without privacy: widths then differ by ε alone.
         model, self.generator = self.problems[0].model, stream("plan", str(self.n))
         answers = algorithm.ask(model, self)
         posteriors = [algorithm.posterior(one, model, self.n, self.temperature) for one in answers]
-        return [one.draws(self.generator, DRAWS) for one in posteriors]
+        return [one.draws(drawing(k), DRAWS) for k, one in enumerate(posteriors)]
 
     def sampled(self, cell: Cell[Problem], progress: bool) -> list[np.ndarray]:
         """Return draws (m, d) of chains on each table."""
         found = []
         for k, problem in enumerate(self.problems, 1):
             report = live_line(f"plan {cell.method}, table {k} of {self.runs}") if progress else None
+            began = time.process_time()
             (chain,) = sample(replace(cell, problem=problem), [0], progress=report)
+            self.seconds += (time.process_time() - began) / self.runs
             found.append(second_half_of(chain).reshape(-1, problem.dimension))
         return found
 
@@ -273,14 +288,13 @@ class Twins:
             by_prior=tuple(name for name, is_so in zip(names, by_prior, strict=True) if is_so),
         )
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
-        """Return the names of what `in_own_units` returns."""
-        if hasattr(self.model, "own_units"):
-            known = list(self.model.design.coefficients)
-            return known + ["residual sd"] * (self.problems[0].dimension - len(known))
+        """Return the names of what has a width."""
         first = self.problems[0]
-        return list(first.parameters or (f"theta[{i}]" for i in range(first.dimension)))
+        names = list(first.parameters or (f"theta[{i}]" for i in range(first.dimension)))
+        is_sd = isinstance(self.model, Regression) and names[-1] == "log_sd"
+        return [*names[:-1], SD] if is_sd else names
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -291,8 +305,8 @@ class Twins:
         said = [f"assumes: {values}parameters {'else ' if values else ''}0; guess= or true_theta say otherwise"]
         if isinstance(self.model, Regression):
             said += ["assumes: predictors as declared, independent; a rare level or 0/1 column has wide intervals"]
-            if "residual sd" in self.names:
-                sd = self.model.outcome_scale * math.exp(theta[-1])
+            if self.names[-1] == SD:
+                sd = math.exp((self.units[0] @ theta + self.units[1])[-1])
                 said += [f"assumes: residual sd {sd:.3g}; half widths are about proportional to it"]
         beyond = first.model.beyond_norm(first.rows) if hasattr(first.model, "beyond_norm") else None
         if beyond is not None:
@@ -300,13 +314,9 @@ class Twins:
         return tuple(said)
 
 
-def in_own_units(model: Any, draws: np.ndarray) -> np.ndarray:
-    """Return draws (m, d) of parameters as coefficients of the table's columns, and the residual sd."""
-    if not hasattr(model, "own_units"):
-        return draws
-    (matrix, shift), p = model.own_units(), len(model.design.coefficients)
-    own = draws[:, :p] @ matrix.T + shift
-    return np.column_stack([own, model.outcome_scale * np.exp(draws[:, p:])])
+def drawing(table: int) -> np.random.Generator:
+    """Return the generator of a table's posterior draws."""
+    return stream("plan", "draws", str(table))
 
 
 def advice(allowed: Callable[[float], object], epsilon: float) -> str:
@@ -343,7 +353,7 @@ def _guessed(definition: Definition, guess: Mapping[str, float]) -> tuple[float,
     """Return the parameters at which rows are simulated; raise DpmcError for an unknown name."""
     theta, model = list(definition.true_theta), getattr(definition.model, "given", definition.model)
     names = list(getattr(model, "parameters", ()))
-    book = getattr(model.design, "codebook", None) if isinstance(model, Regression) else None
+    book = model.design.codebook if isinstance(model, Regression) else None
     if book is not None and not any(theta) and model.design.intercept and model.family.support in LINKS:
         outcome = book.field(model.columns[0])
         mean = outcome.share if outcome.type == "boolean" else outcome.centre

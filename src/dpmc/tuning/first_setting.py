@@ -66,7 +66,7 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     return late[:: len(late) // WALK_DRAWS][:WALK_DRAWS]
 
 
-def without_privacy(problem: Problem, size: int) -> np.ndarray:
+def without_privacy(problem: Problem, generator: np.random.Generator, size: int) -> np.ndarray:
     """Return draws (m, d) of the posterior without privacy.
 
     Of a regression `size` normal ones, by the information at θ; else exact draws, or those of a random walk.
@@ -80,7 +80,7 @@ def without_privacy(problem: Problem, size: int) -> np.ndarray:
     scores = scores / np.reshape(np.sqrt(model.design.weight(problem.rows)), (-1, 1))
     precision = problem.temperature * scores.T @ scores + np.diag(model.prior_sd**-2.0)
     posterior = GaussianPosterior(problem.true_theta, np.linalg.inv(precision))
-    return posterior.draws(stream("without privacy", problem.label), size)
+    return posterior.draws(generator, size)
 
 
 def first_setting(
