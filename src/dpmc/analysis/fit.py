@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 #: What e to the power of a coefficient is, by support of the family's outcomes.
 RATIOS = {"binary": "odds ratio", "counts": "rate ratio"}
 OUTCOMES = 4000  #: draws of an outcome's distribution
+POINTS = 50  #: of a number's range, for a curve
 
 
 class Summary(NamedTuple):
@@ -98,7 +99,9 @@ class Fit:
         self.model, self.names = model, list(model.design.coefficients)
         self._theta = self._posterior.mean()[: len(self.names)]
         self._spread = self._posterior.covariance()[: len(self.names), : len(self.names)]
-        self.units, shift = model.own_units()
+        (units, shift), p = model.own_units(), len(self.names)
+        self.units, shift = units[:p, :p], shift[:p]
+        self._log_scale = float(model.own_units()[1][-1]) if p < model.dimension else 0.0
         self.mean = self.units @ self._theta + shift
         self.covariance = self.units @ self._spread @ self.units.T
         self.prior_sd = np.asarray(model.prior_sd if sds is None else sds)
@@ -116,8 +119,8 @@ class Fit:
         table = self._frame(self.names, np.eye(len(self.names)), level)
         if len(self._posterior.mean()) > len(self.names):
             mean, sd = self._posterior.mean()[-1], np.sqrt(self._posterior.covariance()[-1, -1])
-            side, scale = interval_sds(level), self.model.outcome_scale
-            row = scale * np.exp([mean, mean - side * sd, mean + side * sd])
+            side, mean = interval_sds(level), mean + self._log_scale
+            row = np.exp([mean, mean - side * sd, mean + side * sd])
             table.loc["residual sd", ["estimate", "lower", "upper"]] = row
             table.loc["residual sd", "sd"] = row[0] * sd
         return table
@@ -190,8 +193,8 @@ class Fit:
 
         Other columns are as in `group_means`.
         """
-        rows, places = self.model.design.along(name)
-        return self.predict(rows, level), places
+        x, places = usual_rows(self.model.design, name)
+        return self.predict(x, level), places
 
     def plot(self, path: str | Path | None = None, *, along: str | None = None, level: float = 0.9) -> Figure:
         """Draw coefficients with intervals, or expected outcomes along a column; write them to `path`."""
@@ -217,7 +220,7 @@ class Fit:
     def heading(self) -> list[str]:
         """Return what was asked, of how many rows, and the guarantee, as lines."""
         about, kind = self.tree.attrs, type(self.model).__name__
-        asked = getattr(self.model, "formula", "") or f"{self.model.columns[0]} by {', '.join(self.names)}"
+        asked = self.model.design.formula or f"{self.model.columns[0]} by {', '.join(self.names)}"
         spent = [(float(tree.attrs["epsilon"]), float(tree.attrs["delta"])) for tree in self.trees]
         each = " and ".join(f"epsilon {epsilon:g}, delta {delta:.2g}" for epsilon, delta in spent)
         may = "a release: it may be published" if self.is_release else "of the lab: it must not be published"
@@ -265,8 +268,9 @@ class Fit:
         """Return the vector (p,) of a combination of coefficients, by their names."""
         where = f"contrast: {shown(expression)}"
         zero = np.zeros(len(self.names))
-        known = {name: zero for name in self.model.design.references}
+        known = {f"{name}={levels[0]}": zero for name, levels in self.model.coding.levels.items()}
         known |= dict(zip(self.names, np.eye(len(self.names)), strict=True))
+        known |= {name.replace("=", "[") + "]": vector for name, vector in known.items() if "=" in name}
         values: dict[str, np.ndarray] = {}
 
         def placed(match: re.Match[str]) -> str:
@@ -284,6 +288,35 @@ class Fit:
             rule = f"must combine coefficients by +, -, and numbers times them: {', '.join(known)}"
             raise DpmcError(f"{where}: {rule}")
         return found
+
+
+def usual_rows(design: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+    """Return rows (m, columns) that differ in one column alone, and what it is there: numbers, or groups.
+
+    Other numbers are at their centre, other categories at their first level, exposures at their centre,
+    offsets at 0. A number goes over its bounds, or two scales on each side of its centre.
+    """
+    columns, numbers = list(design.columns), len(design.centre)
+    if name not in columns[: numbers + len(design.coding.levels)]:
+        raise DpmcError(f"along: {shown(name)} must be a predictor: {', '.join(columns)}")
+    place, usual = columns.index(name), np.zeros(len(columns))
+    usual[:numbers] = design.centre
+    usual[list(design.binary)] = 0.0
+    if design.shift is not None:
+        usual[columns.index(design.shift.name)] = design.shift.centre
+    if name in design.coding.levels:
+        places = list(design.coding.levels[name])
+    elif place in design.binary:
+        places = ["0", "1"]
+    else:
+        low, high = design.centre[place] + np.array([-2.0, 2.0]) * design.scale[place]
+        bounds = None if design.codebook is None else design.codebook.field(name).constraints
+        low = low if bounds is None or bounds.minimum is None else bounds.minimum
+        high = high if bounds is None or bounds.maximum is None else bounds.maximum
+        places = np.linspace(low, high, POINTS).tolist()
+    x = np.tile(usual, (len(places), 1))
+    x[:, place] = range(len(places)) if isinstance(places[0], str) else places
+    return x, places
 
 
 def _linear(node: ast.AST, values: dict[str, np.ndarray]) -> Any:

@@ -97,8 +97,7 @@ def fit(
         for name, value in (("output", output), ("n", n)):
             if value is not None:
                 raise DpmcError(f"{name}: {shown(value)}: only a release has it; give its ledger")
-        person = model.codebook.person if rows_per_person > 1 else None
-        common |= {"seed": seed, "rows_per_person": rows_per_person, "person": person}
+        common |= {"seed": seed, "rows_per_person": rows_per_person}
         tree = api.sample(model, data, METHOD, **common)
     else:
         if rows_per_person != 1:

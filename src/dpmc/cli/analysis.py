@@ -20,7 +20,7 @@ def fit(options: argparse.Namespace) -> None:
     outputs.check_outputs(options, inputs, [("--output", options.output), *_written(options)])
     if options.ledger is not None and options.output is None:
         raise DpmcError("--output: needed: a release whose file is lost has spent its epsilon for nothing")
-    further = {name: getattr(options, name) for name in ("offset", "weights", "dispersion", "sd")}
+    further = {name: getattr(options, name) for name in ("dispersion", "sd")}
     found = fitted(
         options.formula,
         options.table,

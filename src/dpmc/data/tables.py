@@ -12,7 +12,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,19 +64,55 @@ def read_rows(
     column, rule and cure.
     """
     coding = coding or Coding()
-    if isinstance(source, str | Path):
-        table = _of_file(Path(source), columns, coding.dialect, private)
-    else:
-        where = f"data: {type(source).__name__}"
-        if private and isinstance(source, Sequence) and columns is None:
-            raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
-        table = table_of(source, where, len(columns) if private and columns is not None else None)
+    table = _opened(source, columns, coding, private)
     places = table.chosen(columns)
     if columns is None and persons is not None and persons.column is not None and table.names:
         places = {i: name for i, name in places.items() if name != same_name(persons.column)}
         if not places:
             raise DpmcError(f"{table.where}: has no column besides {persons.column}")
     return table.rows(places, coding, None if private else _kept(table, persons, coding))
+
+
+def odd_entries(
+    source: Any, columns: Sequence[str], coding: Coding, most: int = 5
+) -> Iterator[tuple[str, int, list[str]]]:
+    """Yield each column's name, its number of odd entries, and what is wrong with the first `most`.
+
+    All of it depends on rows: it is for the eyes of their holder.
+    """
+    table = _opened(source, columns, coding, private=True)
+    for i, name in table.chosen(columns).items():
+        odd = np.flatnonzero(~np.isfinite(table.rows({i: name}, coding)[:, 0]))
+        entries, declared = entries_of(table.column(i)) if len(odd) else (), coding.declared[name]
+        yield name, len(odd), [table.wrong(row, name, entries[row], declared) for row in odd[:most]]
+
+
+def names_in(path: Path) -> tuple[list[str], str]:
+    """Return the names of a file's columns, and what separates them in a CSV file; no row counts.
+
+    Raises DpmcError for a file that cannot be read, and for a first line that can be no names.
+    """
+    if not path.name.lower().endswith((".csv", ".csv.gz")):
+        return _of_file(path, None, Dialect(), private=True).names, ","
+    try:
+        with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
+            line = re.split(rb"[\r\n]", file.readline().removeprefix(codecs.BOM_UTF8))[0]
+    except (OSError, EOFError, zlib.error) as error:
+        raise DpmcError(f"{path}: {getattr(error, 'strerror', None) or 'cannot be read'}") from None
+    first = line.decode(errors="replace")
+    dialect = Dialect(max(",;\t|", key=lambda mark: len(_fields(first, Dialect(mark)))))
+    found = _names([item.strip() for item in _fields(first, dialect)], f"{path}: line 1", None, dialect, True)
+    return list(map(same_name, found)), dialect.delimiter
+
+
+def _opened(source: Any, columns: Sequence[str] | None, coding: Coding, private: bool) -> Table:
+    """Return what holds rows as a table; see `read_rows`."""
+    if isinstance(source, str | Path):
+        return _of_file(Path(source), columns, coding.dialect, private)
+    where = f"data: {type(source).__name__}"
+    if private and isinstance(source, Sequence) and columns is None:
+        raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
+    return table_of(source, where, len(columns) if private and columns is not None else None)
 
 
 def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:

@@ -135,6 +135,12 @@ class Field(_Part):
         return tuple(map(text_of, self.constraints.enum or ()))
 
     @property
+    def is_text(self) -> bool:
+        """Return whether entries are texts without levels and words for true and false, so no numbers."""
+        default = (Field.model_fields["trueValues"].default, Field.model_fields["falseValues"].default)
+        return self.type == "string" and not self.levels and (self.trueValues, self.falseValues) == default
+
+    @property
     def standard(self) -> tuple[float, float] | None:
         """Return centre and scale of a number: as given, else from its bounds; None: it has neither."""
         low, high = self.constraints.minimum, self.constraints.maximum
@@ -180,6 +186,7 @@ class Field(_Part):
             group=self.groupChar,
             minimum=self.constraints.minimum,
             maximum=self.constraints.maximum,
+            required=self.constraints.required,
         )
 
 
@@ -252,7 +259,7 @@ class Codebook(_Part):
         """Return how a table's columns are read; no fill stands for a missing `outcome`."""
         declared = {name: self.declared(name) for name in [*columns, *filter(None, [self.person])]}
         if outcome is not None:
-            declared[outcome] = replace(declared[outcome], fill=None)
+            declared[outcome] = replace(declared[outcome], fill=None, required=True)
         table = self.dialect
         file = Dialect(table.delimiter, table.encoding, table.commentChar, table.quoteChar)
         return Coding(declared, file, self.person)
@@ -278,7 +285,7 @@ class Codebook(_Part):
         return self.model_copy(update={"fields": kept}).model_dump(mode="json", exclude_defaults=True)
 
 
-def template(names: Sequence[str], name: str = "") -> str:
+def template(names: Sequence[str], name: str = "", delimiter: str = ",") -> str:
     """Return a codebook to fill in for columns of these names, as YAML: nothing else of the table is used."""
     lines = [
         "# A codebook: what is public about a table, and known without looking at its rows.",
@@ -286,7 +293,9 @@ def template(names: Sequence[str], name: str = "") -> str:
         "#   number, integer: constraints: {minimum: 0, maximum: 100}, or centre and scale; shape: skewed",
         "#   boolean: trueValues, falseValues, share (of ones)",
         "#   string: constraints: {enum: [none, public, private]}; fill: none",
-        f"name: {json.dumps(name)}",
+        "# If the names below are a first row, the file has no names, and this must not be published.",
+        f"name: {json.dumps(name, ensure_ascii=False)}",
+        *([] if delimiter == "," else [f"dialect: {{delimiter: {json.dumps(delimiter)}}}"]),
         'missingValues: ["", "NA"]',
         "# person: id    # the column that says whose row it is",
         "fields:",

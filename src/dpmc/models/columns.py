@@ -51,6 +51,7 @@ class Declared:
     group: str = ""  # mark between groups of three digits
     minimum: float | None = None  # a number below it is odd
     maximum: float | None = None  # a number above it is odd
+    required: bool = False  # no fill is a cure for a missing entry
 
     @cached_property
     def _places(self) -> dict[str, float]:
@@ -169,7 +170,8 @@ class Declared:
             return f": {shown(entry)} {rule}"
         cure = "; a text needs `levels`, or a codebook with words for true and false" if text else ""
         if missing:
-            cure = "; `fills` says what stands for a missing value"
+            cure = "; `fills`, or `fill` of a codebook, says what stands for a missing value"
+            cure = "; no fill may stand for it: leave its row out" if self.required else cure
         elif re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
             cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
         elif "\ufffd" in text:

@@ -214,18 +214,6 @@ class Design:
             return None
         return np.asarray((self._scaled(rows) ** 2).sum(axis=1) > self.norm**2)
 
-    def own_units(self) -> np.ndarray:
-        """Return A (coefficients, coefficients): A @ θ are those of the table's columns as they are.
-
-        Without an intercept a centre has no coefficient to go to, and stays in its predictor.
-        """
-        k, first = len(self.centre), int(self.intercept)
-        matrix = np.eye(len(self.coefficients))
-        matrix[range(first, first + k), range(first, first + k)] = 1.0 / self.scale
-        if self.intercept:
-            matrix[0, 1 : 1 + k] = -self.centre / self.scale
-        return matrix
-
     def _scaled(self, rows: Any) -> np.ndarray:
         """Return z (n, coefficients) without intercept and bound of the norm."""
         x = self._numbers(rows)

@@ -161,8 +161,9 @@ class Regression:
         if book is None:
             return 0.0, 1.0
         field = book.field(outcome)
-        if field.levels:
-            raise DpmcError(f"{type(self).__name__}: outcome: {outcome}: is a category in the codebook")
+        if field.levels or field.is_text:
+            rule = "a category" if field.levels else "a string without words for true and false"
+            raise DpmcError(f"{type(self).__name__}: outcome: {outcome}: is {rule} in the codebook")
         is_number = self.family.support == "real" and field.type in ("number", "integer")
         centre, scale = (field.standard or (0.0, 1.0)) if is_number else (0.0, 1.0)
         # A formula without an intercept is of the numbers as they are.
@@ -239,11 +240,6 @@ class Regression:
         """Return the expected outcome at η, in the outcome's own unit."""
         centre, scale = self._unit
         return centre + scale * self.family.mean(eta)
-
-    @property
-    def outcome_scale(self) -> float:
-        """Return the scale of the outcome."""
-        return self._unit[1]
 
     def outcomes(
         self,
