@@ -81,7 +81,7 @@ class Plan:
                 columns.setdefault("without privacy", {})[key] = f"{one.without_privacy[name]:.3g}"
         if columns:
             columns["without privacy"] = columns.pop("without privacy")  # the last
-        asked = getattr(self.model, "formula", "") or type(self.model).__name__
+        asked = getattr(getattr(self.model, "design", None), "formula", None) or type(self.model).__name__
         sizes = ", ".join(dict.fromkeys(f"{one.n:,}" for one in self.predictions))
         heading = (f"{asked}: half widths of 90 % intervals, by {', '.join(methods)}", f"rows: {sizes}; in brackets the share of the variance that is noise")
         return Summary(heading, pandas.DataFrame(columns).fillna(""), tuple([*self._said, *self._notes]))

@@ -352,7 +352,7 @@ def _named(methods: str | Sequence[str] | None) -> tuple[str, ...]:
 def _guessed(definition: Definition, guess: Mapping[str, float]) -> tuple[float, ...]:
     """Return the parameters at which rows are simulated; raise DpmcError for an unknown name."""
     theta, model = list(definition.true_theta), getattr(definition.model, "given", definition.model)
-    names = list(getattr(model, "parameters", ()))
+    names = list(getattr(model, "parameters", ())) or [f"theta[{i}]" for i in range(len(theta))]
     book = model.design.codebook if isinstance(model, Regression) else None
     if book is not None and not any(theta) and model.design.intercept and model.family.support in LINKS:
         outcome = book.field(model.columns[0])
