@@ -13,10 +13,10 @@ import dpmc.algorithms  # noqa: F401
 from dpmc.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from dpmc.analysis.planning import plan as plan
     from dpmc.algorithms.listing import Listing
     from dpmc.analysis.fit import Fit as Fit
     from dpmc.analysis.fitting import fit as fit
+    from dpmc.analysis.planning import plan as plan
     from dpmc.api import budget as budget
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune

@@ -62,14 +62,18 @@ def test_half_widths_of_a_formula_are_those_of_fits_within_a_fifth(epsilon: floa
     assert list(planned.half_widths) == list(table.index)
     wide = 0.5 * (table["upper"] - table["lower"])
     np.testing.assert_allclose(list(planned.half_widths.values()), wide, rtol=0.2)
-    np.testing.assert_allclose(list(planned.without_privacy.values()), 1.645 * table["without_privacy"], rtol=0.25)
+    np.testing.assert_allclose(
+        list(planned.without_privacy.values()), 1.645 * table["without_privacy"], rtol=0.25
+    )
 
 
 def test_a_residual_sd_and_its_width_are_in_the_units_of_the_outcome() -> None:
     model = dpmc.LinearRegression({"wage": (6.0, 2.0)}, {"a": (3.0, 4.0)}, sd=None, prior_sd=1.0)
     planned = dpmc.plan(model, n=3000, epsilon=1, guess={"log_sd": np.log(0.3)}).predictions[0]
     rows = model.simulate(np.random.default_rng(9), np.array([0.1, 0.2, np.log(0.3)]), 3000)
-    fit = dpmc.Fit(dpmc.sample(model, rows, "noisy-scores", epsilon=1, progress=False), model=model).to_frame()
+    fit = dpmc.Fit(
+        dpmc.sample(model, rows, "noisy-scores", epsilon=1, progress=False), model=model
+    ).to_frame()
     assert list(planned.half_widths) == ["intercept", "a", "residual sd"] == list(fit.index)
     np.testing.assert_allclose(
         list(planned.half_widths.values()), 0.5 * (fit["upper"] - fit["lower"]), rtol=0.2
@@ -77,7 +81,9 @@ def test_a_residual_sd_and_its_width_are_in_the_units_of_the_outcome() -> None:
 
 
 @pytest.mark.parametrize("rows", [2000, 20_000])
-def test_some_rows_that_stand_for_all_give_the_widths_of_all(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_some_rows_that_stand_for_all_give_the_widths_of_all(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
     found = []
     for most in (rows, 10**9):
         monkeypatch.setattr(planning, "MOST_ROWS", most)
@@ -89,13 +95,18 @@ def test_some_rows_that_stand_for_all_give_the_widths_of_all(monkeypatch: pytest
 
 def test_each_n_and_epsilon_has_its_widths_and_more_of_either_narrows_them() -> None:
     plan = dpmc.plan(MODEL, n=[2000, 8000], epsilon=["0.5", 2])
-    assert [(one.n, one.epsilon) for one in plan.predictions] == [(2000, 0.5), (2000, 2), (8000, 0.5), (8000, 2)]
+    assert [(one.n, one.epsilon) for one in plan.predictions] == [
+        (2000, 0.5),
+        (2000, 2),
+        (8000, 0.5),
+        (8000, 2),
+    ]
     few, spent, many, _ = (np.array(list(one.half_widths.values())) for one in plan.predictions)
     assert (spent < few).all() and (many < few).all()
     assert [one.method for one in plan.predictions] == ["noisy-scores"] * 4
     frame, text = plan.to_frame(), str(plan)
     assert list(frame["coefficient"]) == ["intercept", "a", "b"] * 4
-    share = 1.0 - (frame["without_privacy"] / frame["half_width"]) ** 2
+    share = np.maximum(0.0, 1.0 - (frame["without_privacy"] / frame["half_width"]) ** 2)
     np.testing.assert_allclose(frame["noise"], share, atol=1e-12)
     assert f"{few[0]:.3g} ({share[0]:.0%})" in text and "n = 8,000" in text
     assert f"{few[0]:.3g} ({share[0]:.0%})" in plan._repr_html_()
@@ -127,7 +138,7 @@ def test_a_refusal_says_what_would_do_and_that_does() -> None:
     plan = dpmc.plan(MODEL, n=200, epsilon=[0.2, 4], delta=0.0005)
     refused, allowed = plan.predictions
     assert not refused.half_widths and allowed.half_widths and not allowed.obstacle
-    (rows, epsilon), = re.findall(r"(\d+) rows, .*; epsilon ([\d.]+) would do$", refused.obstacle)
+    ((rows, epsilon),) = re.findall(r"(\d+) rows, .*; epsilon ([\d.]+) would do$", refused.obstacle)
     for n, budget in ((int(rows), 0.2), (200, float(epsilon))):
         assert not dpmc.plan(MODEL, n=n, epsilon=budget, delta=0.0005).predictions[0].obstacle
     assert f"n = 200, epsilon 0.2, noisy-scores: refused: {refused.obstacle}" in str(plan)
@@ -171,7 +182,9 @@ def test_a_model_that_no_answer_serves_says_how_to_ask_for_chains(monkeypatch: p
         raise AssertionError("a chain was tried")
 
     monkeypatch.setattr(planning, "first_setting", no_chain)
-    with pytest.raises(dpmc.DpmcError, match='mixture: neither noisy-scores .* methods="dp-penalty" tries chains'):
+    with pytest.raises(
+        dpmc.DpmcError, match='mixture: neither noisy-scores .* methods="dp-penalty" tries chains'
+    ):
         dpmc.plan("mixture", n=2000, epsilon=1)
 
 
@@ -213,9 +226,24 @@ def test_where_hyperparameters_of_noisy_statistics_come_from() -> None:
 
 
 def test_it_takes_no_rows_and_needs_a_finite_budget(tmp_path: Path) -> None:
-    arguments = ["model", "codebook", "family", "n", "epsilon", "delta", "guess", "methods", "rows_per_person"]
+    arguments = [
+        "model",
+        "codebook",
+        "family",
+        "n",
+        "epsilon",
+        "delta",
+        "guess",
+        "methods",
+        "rows_per_person",
+    ]
     assert list(inspect.signature(dpmc.plan).parameters) == [*arguments, "progress", "options"]
-    for wrong in ({"n": 100, "epsilon": "inf"}, {"epsilon": 1}, {"n": [], "epsilon": 1}, {"n": 9, "epsilon": []}):
+    for wrong in (
+        {"n": 100, "epsilon": "inf"},
+        {"epsilon": 1},
+        {"n": [], "epsilon": 1},
+        {"n": 9, "epsilon": []},
+    ):
         with pytest.raises(dpmc.DpmcError, match="n, epsilon: needed"):
             dpmc.plan(MODEL, **wrong)
     with pytest.raises(dpmc.DpmcError, match="codebook: needed by the formula 'y ~ a'"):
@@ -240,7 +268,7 @@ def test_the_picture_has_a_panel_for_each_n_and_a_curve_for_each_coefficient(tmp
 
 def test_the_command_prints_and_writes_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     book, csv, plot = tmp_path / "people.yaml", tmp_path / "plan.csv", tmp_path / "plan.png"
-    book.write_text(yaml.safe_dump(BOOK))
+    book.write_text(yaml.safe_dump(BOOK, sort_keys=False))
     asked = [FORMULA, "--codebook", str(book), "--family", "poisson", "--n", "5000", "--epsilon", "0.5", "1"]
     assert main(["plan", *asked, "--csv", str(csv), "--plot", str(plot)]) == 0
     expected = dpmc.plan(FORMULA, BOOK, family="poisson", n=5000, epsilon=[0.5, 1]).to_frame()

@@ -58,7 +58,7 @@ class Plan:
         for one in self.predictions:
             about = {"n": one.n, "epsilon": one.epsilon, "method": one.method}
             for name, wide in one.half_widths.items():
-                numbers = {"half_width": wide, "without_privacy": one.without_privacy[name]}
+                numbers: dict[str, Any] = {"half_width": wide, "without_privacy": one.without_privacy[name]}
                 numbers |= {"noise": one.noise[name], "seconds": one.seconds, "refusal": ""}
                 rows.append({**about, "coefficient": name, **numbers})
             if one.obstacle:
@@ -67,7 +67,7 @@ class Plan:
         return pandas.DataFrame(rows, columns=columns)
 
     def summary(self) -> Summary:
-        """Return the plan to be read: half widths, and in brackets the share of the variance that is noise."""
+        """Return the plan to be read: half widths, in brackets the share of the variance that is noise."""
         import pandas
 
         methods = list(dict.fromkeys(one.method for one in self.predictions))
@@ -83,8 +83,11 @@ class Plan:
             columns["without privacy"] = columns.pop("without privacy")  # the last
         asked = getattr(getattr(self.model, "design", None), "formula", None) or type(self.model).__name__
         sizes = ", ".join(dict.fromkeys(f"{one.n:,}" for one in self.predictions))
-        heading = (f"{asked}: half widths of 90 % intervals, by {', '.join(methods)}", f"rows: {sizes}; in brackets the share of the variance that is noise")
-        return Summary(heading, pandas.DataFrame(columns).fillna(""), tuple([*self._said, *self._notes]))
+        heading = (
+            f"{asked}: half widths of 90 % intervals, by {', '.join(methods)}",
+            f"rows: {sizes}; in brackets the share of the variance that is noise",
+        )
+        return Summary(heading, pandas.DataFrame(columns).fillna(""), (*self._said, *self._notes))
 
     @property
     def _said(self) -> list[str]:
@@ -95,9 +98,15 @@ class Plan:
             if one.obstacle:
                 said.append(f"{where}: refused: {one.obstacle}")
             if one.by_prior:
-                said.append(f"{where}: intervals at least half as wide as the prior's: {', '.join(one.by_prior)}")
+                said.append(
+                    f"{where}: intervals at least half as wide as the prior's: {', '.join(one.by_prior)}"
+                )
         seconds = [one.seconds for one in self.predictions if one.half_widths]
-        return said + ([f"a fit takes about {max(seconds):.1g} s here; a release up to ten times as long"] if seconds else [])
+        return said + (
+            [f"a fit takes about {max(seconds):.1g} s here; a release up to ten times as long"]
+            if seconds
+            else []
+        )
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw half widths against ε, a panel for each n, dashed without privacy; write it to `path`."""
@@ -111,10 +120,14 @@ class Plan:
         panels = figure.subplots(1, len(sizes), sharey=True, squeeze=False)[0]
         for axes, n in zip(panels, sizes, strict=True):
             for method in dict.fromkeys(one.method for one in drawn):
-                own = sorted((one for one in drawn if (one.n, one.method) == (n, method)), key=lambda one: one.epsilon)
+                own = sorted(
+                    (one for one in drawn if (one.n, one.method) == (n, method)), key=lambda one: one.epsilon
+                )
                 for i, name in enumerate(own[0].half_widths if own else ()):
                     colour, epsilons = f"C{i % 10}", [one.epsilon for one in own]
-                    axes.loglog(epsilons, [one.half_widths[name] for one in own], "o-", color=colour, label=name)
+                    axes.loglog(
+                        epsilons, [one.half_widths[name] for one in own], "o-", color=colour, label=name
+                    )
                     axes.axhline(own[0].without_privacy[name], color=colour, linestyle="--", linewidth=0.8)
             axes.set_title(f"n = {n:,}", fontsize="medium")
             axes.set_xlabel("ε")

@@ -21,7 +21,7 @@ from dpmc.api import STARTS, delta_for, named_model
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon, stream
-from dpmc.common.values import MOST_ROWS_PER_PERSON, checked, count, real, shown
+from dpmc.common.values import MOST_ROWS_PER_PERSON, array, checked, count, shown
 from dpmc.data import datasets
 from dpmc.data.problem import Exact, Problem
 from dpmc.metrics.cell import second_half_of
@@ -132,7 +132,9 @@ def plan(
                 rows_per_person=person,
                 streams="names",
             )
-            found += [twins.predicted(replace(cell, method=each), progress) for each in names or [twins.suited]]
+            found += [
+                twins.predicted(replace(cell, method=each), progress) for each in names or [twins.suited]
+            ]
     return Plan(twins.model, tuple(found), twins.notes)
 
 
@@ -302,9 +304,13 @@ class Twins:
         first, theta = self.problems[0], self.problems[0].true_theta
         pairs = zip(first.parameters or self.names, theta, strict=True)
         values = "".join(f"{name} = {value:.3g}, " for name, value in pairs if value)
-        said = [f"assumes: {values}parameters {'else ' if values else ''}0; guess= or true_theta say otherwise"]
+        said = [
+            f"assumes: {values}parameters {'else ' if values else ''}0; guess= or true_theta say otherwise"
+        ]
         if isinstance(self.model, Regression):
-            said += ["assumes: predictors as declared, independent; a rare level or 0/1 column has wide intervals"]
+            said += [
+                "assumes: predictors as declared, independent; a rare level or 0/1 column has wide intervals"
+            ]
             if self.names[-1] == SD:
                 sd = math.exp((self.units[0] @ theta + self.units[1])[-1])
                 said += [f"assumes: residual sd {sd:.3g}; half widths are about proportional to it"]
@@ -343,7 +349,9 @@ def _several(value: Any) -> tuple[Any, ...]:
 def _named(methods: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the methods that are named; raise DpmcError for one that cannot be tried."""
     names = _several(methods)
-    known = [name for name in ALGORITHMS if algorithm_class(name).asks or algorithm_class(name).first_iterations]
+    known = [
+        name for name in ALGORITHMS if algorithm_class(name).asks or algorithm_class(name).first_iterations
+    ]
     if wrong := [name for name in names if name not in known]:
         raise DpmcError(f"methods: {shown(wrong[0])} must be one of {', '.join(known)}")
     return names
@@ -351,7 +359,10 @@ def _named(methods: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def _guessed(definition: Definition, guess: Mapping[str, float]) -> tuple[float, ...]:
     """Return the parameters at which rows are simulated; raise DpmcError for an unknown name."""
-    theta, model = list(definition.true_theta), getattr(definition.model, "given", definition.model)
+    theta, model = (
+        list(definition.true_theta),
+        cast(Any, getattr(definition.model, "given", definition.model)),
+    )
     names = list(getattr(model, "parameters", ())) or [f"theta[{i}]" for i in range(len(theta))]
     book = model.design.codebook if isinstance(model, Regression) else None
     if book is not None and not any(theta) and model.design.intercept and model.family.support in LINKS:
@@ -361,5 +372,5 @@ def _guessed(definition: Definition, guess: Mapping[str, float]) -> tuple[float,
     for name, value in guess.items():
         if name not in names:
             raise DpmcError(f"guess: {shown(name)} must be one of {', '.join(names)}")
-        theta[names.index(name)] = checked(f"guess: {name}", real, value)
+        theta[names.index(name)] = float(array([value], (1,), f"guess: {name}")[0])
     return tuple(theta)
