@@ -79,9 +79,9 @@ def sample(
         Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
         0.1/n, as in the thesis. n is public.
     hyperparameters
-        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, that of `dpmc.recommend` if it
-        names this algorithm, or the path of a YAML file with one of the first two. They must not depend on
-        the private rows. There are no defaults: good values depend on the model and on n.
+        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
+        one of these. They must not depend on the private rows. There are no defaults: good values depend on
+        the model and on n.
     chains
         Number of chains. Each gets an equal part of the iterations that the budget allows.
     iterations
