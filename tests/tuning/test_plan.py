@@ -13,7 +13,7 @@ import yaml
 
 import dpmc
 from dpmc.analysis import planning
-from dpmc.analysis.planning import DRAWS, drawing
+from dpmc.analysis.planning import TWIN_DRAWS, drawing
 from dpmc.cli.main import main
 from dpmc.data import datasets
 from dpmc.data.problem import Exact
@@ -211,7 +211,7 @@ def test_widths_without_privacy_are_those_of_a_long_walk(sd: float | None, tempe
     )
     problem = datasets.build("m", "m", "fresh-0", 3000, definition=given_model(model)[1])
     unknown = replace(problem, exact=Exact.unknown(problem.dimension))
-    found = without_privacy(unknown, drawing(0), DRAWS).std(axis=0)
+    found = without_privacy(unknown, drawing(0), TWIN_DRAWS).std(axis=0)
     np.testing.assert_allclose(found, reference_draws(unknown, scales(problem)).std(axis=0), rtol=0.15)
     if sd:
         np.testing.assert_allclose(found, problem.exact.reference.std(axis=0), rtol=0.1)

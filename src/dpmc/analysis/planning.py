@@ -42,7 +42,7 @@ ANSWERS = "noisy-scores", "noisy-statistics"  #: of these, the first one that an
 TWINS = 3  #: simulated tables
 MOST_ROWS = 10_000  #: that are simulated of a table; each stands for equally many of its rows
 SD = "residual sd"
-DRAWS = 4000  #: of a posterior, of which widths are taken
+TWIN_DRAWS = 4000  #: of a posterior, of which widths are taken
 BESIDES = 1.0  #: seconds of a fit besides its sums
 MOST_ITERATIONS = 20_000  #: of a chain, to bound the time
 LEAST_WIDTH = 0.9  #: of that without privacy; a chain below it has not moved enough, and says nothing
@@ -53,7 +53,6 @@ TRIED_EPSILONS = [
 ]
 #: η of a mean outcome, by support of a family.
 LINKS = {"counts": math.log, "binary": lambda share: math.log(share / (1.0 - share))}
-Epsilon = float | str
 
 
 def plan(
@@ -62,7 +61,7 @@ def plan(
     *,
     family: str = "linear",
     n: int | Sequence[int] | None = None,
-    epsilon: Epsilon | Sequence[Epsilon],
+    epsilon: float | str | Sequence[float | str],
     delta: float | None = None,
     guess: Mapping[str, float] | None = None,
     methods: str | Sequence[str] | None = None,
@@ -211,7 +210,7 @@ class Twins:
     @cached_property
     def without_privacy(self) -> np.ndarray:
         """Return half widths of 90 % intervals without privacy, in the table's units."""
-        return self.widths([without_privacy(one, drawing(k), DRAWS) for k, one in enumerate(self.problems)])
+        return self.widths([without_privacy(one, drawing(k), TWIN_DRAWS) for k, one in enumerate(self.problems)])
 
     def widths(self, draws: list[np.ndarray]) -> np.ndarray:
         """Return half widths of 90 % intervals of draws (m, d) on each table, in the table's units; mean."""
@@ -263,7 +262,7 @@ class Twins:
         model, self.generator = self.problems[0].model, stream("plan", str(self.n))
         answers = algorithm.ask(model, self)
         posteriors = [algorithm.posterior(one, model, self.n, self.temperature) for one in answers]
-        return [one.draws(drawing(k), DRAWS) for k, one in enumerate(posteriors)]
+        return [one.draws(drawing(k), TWIN_DRAWS) for k, one in enumerate(posteriors)]
 
     def sampled(self, cell: Cell[Problem], progress: bool) -> list[np.ndarray]:
         """Return draws (m, d) of chains on each table."""
