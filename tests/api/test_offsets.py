@@ -16,7 +16,7 @@ from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.models import families
 from dpmc.models.score_tables import score_table
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.questions import ScoreQuestion
+from dpmc.privacy.questions import LengthQuestion, ScoreQuestion
 from dpmc.releases import files
 from dpmc.tuning.first_setting import without_privacy
 
@@ -136,6 +136,10 @@ def test_a_question_counts_a_row_w_times_with_noise_as_large_as_the_maximum(kind
     eta = longer.design(rows[:, :-1]) @ np.append(THETA, 1.0)
     h = two.table.at(eta, rows[:, 0])
     assert np.allclose(np.sign(shifted[:, 0]), np.sign(h.h), atol=1e-12)
+    z = plain.design(rows[:, :-1])
+    lengths = LengthQuestion(plain, two.table, THETA, np.eye(3), 6.0).of_rows(rows[:, :-1])[:, 0]
+    wanted = np.log(np.linalg.norm(z, axis=1) / np.sqrt(3.0) * two.table.root(eta))
+    np.testing.assert_allclose(lengths, np.clip(wanted, -3.0, 3.0), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "poisson", "linear"])
@@ -207,6 +211,51 @@ def test_mistakes_are_named_in_one_line(kind: str, options: dict[str, Any], word
     with pytest.raises(dpmc.DpmcError, match=words) as caught:
         MAKERS[kind]("y", ["a", "b"], **options)
     assert "\n" not in str(caught.value)
+
+
+BOOK: dict[str, Any] = {
+    "fields": [
+        {"name": "y", "type": "integer", "constraints": {"minimum": 0}},
+        {"name": "a", "type": "number", "centre": 1, "scale": 2},
+        {"name": "days", "type": "integer", "constraints": {"minimum": 1, "maximum": 365}, "fill": 365},
+        {"name": "copies", "type": "integer", "constraints": {"minimum": 1, "maximum": 50}},
+        {"name": "town", "type": "string", "constraints": {"enum": ["n", "s"]}},
+    ]
+}
+
+
+def test_a_codebook_says_centre_scale_maximum_and_how_they_are_read() -> None:
+    model = dpmc.PoissonRegression("y", ["a"], exposure="days", weights="copies", codebook=BOOK)
+    assert (model.design.shift.centre, model.design.shift.scale) == (183.0, 91.0)
+    assert model.design.weights == {"copies": 50.0}
+    rows = model.simulate(np.random.default_rng(1), THETA[:2], 2000)
+    model.check_rows(rows)
+    days = rows[:, 2]
+    assert days.min() >= 1.0 and days.max() <= 365.0 and np.array_equal(days, np.round(days))
+    again = eval(f"dpmc.{model!r}", {"dpmc": dpmc})
+    assert repr(again) == repr(model) and "exposure='days'" in repr(model)
+    np.testing.assert_array_equal(
+        again.log_likelihood(THETA[:2], rows), model.log_likelihood(THETA[:2], rows)
+    )
+    own = dpmc.PoissonRegression(
+        "y", ["a"], exposure={"days": (1, 0.5)}, weights={"copies": 9}, codebook=BOOK
+    )
+    assert "exposure={'days': (1.0, 0.5)}, weights={'copies': 9.0}" in repr(own)
+    np.testing.assert_allclose(own.design.offset(rows), np.log(days))
+    setting: dict[str, Any] = {"hyperparameters": {"proposal_sd": 0.5}, "iterations": 200, "progress": False}
+    table = pandas.DataFrame({**TABLE, "days": [30, None, 200]})
+    tree = dpmc.sample(model, table, "rwmh", epsilon="inf", **setting)
+    array = np.column_stack([table[name] for name in model.columns])
+    array[1, 2] = 365.0
+    other = dpmc.sample(model, array, "rwmh", epsilon="inf", **setting)
+    np.testing.assert_array_equal(tree.posterior.theta, other.posterior.theta)
+    for options, words in (
+        ({"exposure": "town"}, "town: type string must be number or integer"),
+        ({"weights": "town"}, "town: type string must be number or integer"),
+        ({"weights": "a"}, "weights: 'a' must be {name: largest weight}"),
+    ):
+        with pytest.raises(dpmc.DpmcError, match=words):
+            dpmc.PoissonRegression("y", [], codebook=BOOK, **options)
 
 
 def test_noisy_scores_refuse_an_unknown_sd_beside_weights_and_too_little_for_the_maximum() -> None:

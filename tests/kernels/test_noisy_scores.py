@@ -52,11 +52,11 @@ def answers_of(
     search = noisy_scores.Search(method(mu, **options), model, len(rows), tables=tables)
     asking = search.questions()
     question = next(asking)
+    evaluator = LatticeEvaluator(model, rows, Lattice(1, 1)) if integers else None
     try:
         while True:
             total = question.total(rows)
-            if integers:
-                evaluator = LatticeEvaluator(model, rows, Lattice(1, 1))
+            if evaluator is not None:
                 (units,), unit, _ = evaluator.answer_sums([question])
                 np.testing.assert_allclose(units * unit, total, atol=1e-2)
                 total = units * unit

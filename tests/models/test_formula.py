@@ -1,6 +1,7 @@
 """Formulas: formulaic's own matrices, rows that depend on no other, and texts that are refused."""
 
 import pickle
+import time
 import warnings
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 import dpmc
 from dpmc.models.formula import FormulaDesign
+from dpmc.models.score_tables import ScoreTable
+from dpmc.privacy.questions import ScoreQuestion
 
 BOOK: dict[str, Any] = {
     "fields": [
@@ -190,6 +193,9 @@ def test_a_row_depends_on_no_other(
         ("bs(age, knots=[30], extrapolation='na')", "knots="),
         ("bs(age, knots=[30], include_intercept=True)", "knots="),
         ("bs(age, knots=[30, days])", "public numbers"),
+        ("bs(age, knots=[30], degree=2.0)", "knots="),
+        ("bs(age, knots=[30], degree=60)", "knots="),
+        ("bs(3, knots=[3], lower_bound=1, upper_bound=5)", "names no field"),
         ("bs(age, knots=[50, 30])", "increase"),
         ("bs(age, knots=[10])", "increase"),
         ("bs(`total cost`, knots=[10])", "lower_bound"),
@@ -207,8 +213,8 @@ def test_a_row_depends_on_no_other(
         ("C(plan, 'gold')", "level of plan"),
         ("C(plan, 'public') + plan", "two references"),
         ("log(plan)", "category"),
-        ("log(agee)", "age"),
-        ("agee", "age"),
+        ("log(agee)", "is it age"),
+        ("total_cost", "is it total cost"),
         ("3:age", "I()"),
         ("I(2)", "names no field"),
         ("I(age - age)", "the same in all rows"),
@@ -330,6 +336,11 @@ def test_own_units(right: str, sd: float | None) -> None:
         np.testing.assert_allclose(own[-1], theta[-1] + np.log(20000))
 
 
+def test_predictors_are_needed_without_a_formula() -> None:
+    with pytest.raises(dpmc.DpmcError, match="predictors: None"):
+        dpmc.PoissonRegression("visits")
+
+
 def test_own_units_that_do_not_exist_are_refused() -> None:
     for model in (
         dpmc.LinearRegression({"y": (1.0, 2.0)}, ["x"], intercept=False),
@@ -385,3 +396,30 @@ def test_weights_beside_a_formula() -> None:
     assert model.design.weight(rows).shape == (20,)
     assert repr(eval(repr(model), {"PoissonRegression": dpmc.PoissonRegression})) == repr(model)
     assert model.design({"age": [20, 30]}).shape == (2, 2)
+
+
+@pytest.mark.parametrize("maker", [dpmc.PoissonRegression, dpmc.LogisticRegression])
+def test_a_row_without_finite_terms_counts_as_nothing(maker: Any) -> None:
+    outcome = "visits" if maker is dpmc.PoissonRegression else "female"
+    model = maker(f"{outcome} ~ age + log(days) + plan", codebook=BOOK)
+    rows = model.simulate(np.random.default_rng(0), model.true_theta, 30)
+    theta = np.array([0.2, 0.1, 0.0, 0.3, 0.0])
+    odd = [3, 4, 20]
+    rows[odd] = [[1.0, 40.0, 0.0, 1.0], [0.0, 40.0, 0.0, 0.0], [1.0, np.nan, 5.0, 1.0]]
+    table = ScoreTable(model.family, 1.5)
+    question = ScoreQuestion(model, table, theta, np.eye(5), 1.0, 1.0, 2.0, 0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        numbers, total = question.of_rows(rows), question.total(rows)
+    assert not numbers[odd].any()
+    assert numbers.any(axis=1).sum() == 27
+    np.testing.assert_allclose(total, question.total(np.delete(rows, odd, axis=0)))
+    assert np.isnan(model.design(rows)[odd, 1:]).all()
+
+
+def test_a_design_of_many_rows_is_fast() -> None:
+    design = design_of("age + female * plan + I(age**2) + log1p(days) + bs(age, knots=[30, 50]) + age:plan")
+    x = rows_of(design, 336_776)
+    began = time.perf_counter()
+    design(x)
+    assert time.perf_counter() - began < 2.0

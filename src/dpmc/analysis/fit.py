@@ -129,7 +129,7 @@ class Fit:
         """Return coefficients with intervals, to be read."""
         table = self.to_frame(level)
         notes = [f"lower, upper: {level:.4g} interval; it counts sampling and the noise of privacy"]
-        notes += ["without_privacy: sd that these rows would have given without noise; noise: share of the variance"]
+        notes += ["without privacy: sd of these rows without noise; noise: its share of the variance"]
         notes += [f"ratio: {self._ratio}, e to the power of the coefficient"] if self._ratio else []
         notes += self.remarks
         return Summary(tuple(self.heading), table, tuple(notes))
@@ -279,7 +279,9 @@ class Fit:
             return key
 
         by_length = sorted(known, key=len, reverse=True)
-        text = re.sub("|".join(rf"(?<![\w\]]){re.escape(name)}(?![\w\[:])" for name in by_length), placed, expression)
+        text = re.sub(
+            "|".join(rf"(?<![\w\]]){re.escape(name)}(?![\w\[:])" for name in by_length), placed, expression
+        )
         try:
             found = _linear(ast.parse(text.strip(), mode="eval").body, values)
         except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError):
@@ -321,7 +323,7 @@ def usual_rows(design: Any, name: str) -> tuple[np.ndarray, list[Any]]:
 
 def _linear(node: ast.AST, values: dict[str, np.ndarray]) -> Any:
     """Return a number, or the vector of a linear combination; raise ValueError for anything else."""
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value)
     if isinstance(node, ast.Name):
         return values[node.id]
@@ -349,4 +351,5 @@ def interval_sds(level: float) -> float:
 
 def _text(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return a table as texts with four significant digits; of missing numbers none."""
-    return table.map(lambda x: x if isinstance(x, str) else "" if np.isnan(x) else f"{x:.4g}").rename(columns=lambda name: name.replace("_", " "))
+    texts = table.map(lambda x: x if isinstance(x, str) else "" if np.isnan(x) else f"{x:.4g}")
+    return texts.rename(columns=lambda name: name.replace("_", " "))

@@ -27,7 +27,9 @@ FAMILIES = {
 METHOD = "noisy-scores"
 
 
-def model_of(formula: str, codebook: Codebook | Mapping[str, Any] | str | Path, family: str, **options: Any) -> Any:
+def model_of(
+    formula: str, codebook: Codebook | Mapping[str, Any] | str | Path, family: str, **options: Any
+) -> Any:
     """Return the regression of a formula; `options` are arguments of its class.
 
     The residual sd of `linear` is a parameter unless it is given.

@@ -39,9 +39,15 @@ def forest(fit: Fit, level: float = 0.9) -> Figure:
     axes = figure.subplots()
     widest = 1.1 * float(np.max(np.abs(mean) + side * sds[0]))
     shown = np.minimum(side * prior, widest)
-    axes.barh(place, 2.0 * shown, left=-shown, height=0.62, color="0.93", label="prior (clipped to the frame)")
-    for (label, colour), sd, width, shift in zip(COLOURS.items(), sds, (2.4, 2.4), (0.12, -0.16), strict=True):
-        axes.hlines(place + shift, mean - side * sd, mean + side * sd, color=colour, linewidth=width, label=label)
+    axes.barh(
+        place, 2.0 * shown, left=-shown, height=0.62, color="0.93", label="prior (clipped to the frame)"
+    )
+    for (label, colour), sd, width, shift in zip(
+        COLOURS.items(), sds, (2.4, 2.4), (0.12, -0.16), strict=True
+    ):
+        axes.hlines(
+            place + shift, mean - side * sd, mean + side * sd, color=colour, linewidth=width, label=label
+        )
     axes.plot(mean, place + 0.12, "o", color=COLOURS["interval"], markersize=5)
     axes.axvline(0.0, color="0.4", linewidth=0.8)
     axes.set_xlim(-widest, widest)
@@ -53,7 +59,7 @@ def forest(fit: Fit, level: float = 0.9) -> Figure:
 
 
 def bands(fit: Fit, column: str, level: float = 0.9) -> Figure:
-    """Draw the expected outcome over a column's bounds or levels with its interval, others at their centre."""
+    """Draw the expected outcome along a column with its interval, other columns at their centre."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
@@ -65,7 +71,9 @@ def bands(fit: Fit, column: str, level: float = 0.9) -> Figure:
         axes.errorbar(range(len(places)), centre, yerr=errors, fmt="o", color=COLOURS["interval"], capsize=3)
         axes.set_xticks(range(len(places)), places)
     else:
-        axes.fill_between(places, table["lower"], table["upper"], color=COLOURS["interval"], alpha=0.25, linewidth=0)
+        axes.fill_between(
+            places, table["lower"], table["upper"], color=COLOURS["interval"], alpha=0.25, linewidth=0
+        )
         axes.plot(places, table["estimate"], color=COLOURS["interval"])
     axes.set_xlabel(column)
     axes.set_ylabel(f"expected {fit.model.columns[0]}, {level:.0%} interval")

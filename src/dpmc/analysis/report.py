@@ -25,13 +25,13 @@ CITE = (
     "docs/reference/algorithms/noisy-scores.md."
 )
 RELEASED = (
-    "This answer is (ε = {epsilon:g}, δ = {delta:.2g})-differentially private for one row of {n:,}: whoever reads "
-    "it learns almost the same whether any one row is in the table, or is another one. Its intervals count the "
-    "noise that this took."
+    "This answer is (ε = {epsilon:g}, δ = {delta:.2g})-differentially private for one row of {n:,}: whoever "
+    "reads it learns almost the same whether any one row is in the table, or is another one. Its intervals "
+    "count the noise that this took."
 )
 LAB = (
-    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for research, not "
-    "for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
+    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for research, "
+    "not for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
 )
 
 
@@ -51,10 +51,14 @@ def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Pat
         table=summary.table_html(),
         notes="".join(f"<p>{escape(note)}</p>" for note in summary.notes),
         picture=base64.b64encode(picture.getvalue()).decode(),
-        asked="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _facts(fit).items()),
+        asked="".join(
+            f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _facts(fit).items()
+        ),
         file=escape(file or "visits.nc"),
         again=escape(f'import dpmc\nfit = dpmc.Fit("{file or "visits.nc"}", prior_sd=1)\nprint(fit)'),
-        codebook=escape("none: the model's arguments say it" if book is None else _yaml(json.loads(book.json()))),
+        codebook=escape(
+            "none: the model's arguments say it" if book is None else _yaml(json.loads(book.json()))
+        ),
         cite=escape(CITE.format(version=__version__)),
     )
     with replacing(target) as temporary:
@@ -67,7 +71,9 @@ def _facts(fit: Fit) -> dict[str, str]:
     about = fit.tree.attrs
     facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
     facts["budget"] = f"epsilon {float(about['epsilon']):g}, delta {float(about['delta']):.3g}"
-    facts["prior"] = f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
+    facts["prior"] = (
+        f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
+    )
     if "data_ledger" in about:
         entry = json.loads(str(about["data_ledger"]))
         facts["ledger"] = f"{entry['ledger']}, entry {entry['number']}, {entry['id']}"

@@ -6,6 +6,7 @@ decides how rows are read, what predictors are scaled by, and what is simulated.
 codebook: whatever depends on them is covered by no ε.
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -92,13 +93,21 @@ class Field(_Part):
             self.type != "string" or len(levels) < 2 or len(set(levels)) < len(levels)
         ):
             raise ValueError(f"constraints: enum: {shown(levels)} must be two or more levels of a string")
-        numbers = {"minimum": low, "maximum": high, "centre": self.centre, "scale": self.scale}
-        if self.shape != "normal":
-            numbers["shape"] = 1.0
-        for name, value in numbers.items():
-            if value is not None and (self.type == "string" or (self.type == "boolean" and name[0] in "m")):
+        words = {
+            "minimum": low,
+            "maximum": high,
+            "shape": None if self.shape == "normal" else self.shape,
+            **({"centre": self.centre, "scale": self.scale} if self.type == "string" else {}),
+        }
+        for name in words if self.type in ("boolean", "string") else ():
+            if words[name] is not None:
                 raise ValueError(f"{name}: is no word for a {self.type}")
         self._numbers_fit()
+        true, false = (
+            [text_of(word).casefold() for word in words] for words in (self.trueValues, self.falseValues)
+        )
+        for word in set(true) & set(false):
+            raise ValueError(f"{shown(word)} must not be both true and false")
         if isinstance(self.share, dict):
             if tuple(map(text_of, self.share)) != levels or min(self.share.values()) <= 0.0:
                 raise ValueError(f"share: must have the levels {', '.join(levels)}, each above 0")
@@ -248,8 +257,9 @@ class Codebook(_Part):
         for field in self.fields:
             if field.name == same_name(name):
                 return field
-        known = ", ".join(field.name for field in self.fields)
-        raise DpmcError(f"codebook: {shown(name)}: is no field; there are {known}")
+        names = [field.name for field in self.fields]
+        near = "".join(f" (is it {each}?)" for each in difflib.get_close_matches(name, names, 1))
+        raise DpmcError(f"codebook: {shown(name)}: is no field{near}; there are {', '.join(names)}")
 
     def declared(self, name: str) -> Declared:
         """Return how the entries of a field are read."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
-from dpmc.models.codebook import Codebook
+from dpmc.models.codebook import Codebook, Field
 from dpmc.models.columns import Coding, same_name, text_of
 from dpmc.models.in_memory import table_of
 
@@ -31,9 +31,12 @@ class Offset(NamedTuple):
     centre: float
     scale: float  # of simulated rows alone
     is_exposure: bool
+    field: Field | None = None  # of a codebook
 
     @classmethod
-    def of(cls, offset: Column | None, exposure: Column | None, who: str) -> "Offset | None":
+    def of(
+        cls, offset: Column | None, exposure: Column | None, book: Codebook | None, who: str
+    ) -> "Offset | None":
         """Return the offset of two arguments, None if both are; raise DpmcError for wrong ones."""
         if offset is not None and exposure is not None:
             raise DpmcError(f"{who}: exposure: must be None beside an offset, which can hold its logarithm")
@@ -44,16 +47,24 @@ class Offset(NamedTuple):
         names, centres, scales = standardised([given] if isinstance(given, str) else given, where)
         if len(names) != 1:
             raise DpmcError(f"{where}: {shown(given)} must be one column")
-        centre = float(is_exposure) if isinstance(given, str) else float(centres[0])
+        pair = float(centres[0]), float(scales[0])
+        found = cls(names[0], *pair, is_exposure, None if book is None else number_of(book, names[0]))
+        if not isinstance(given, Mapping):
+            found = found._replace(centre=found.usual[0], scale=found.usual[1])
         if is_exposure:
-            positive_number(centre, f"{where}: {names[0]}: centre")
-        return cls(names[0], centre, float(scales[0]), is_exposure)
+            positive_number(found.centre, f"{where}: {names[0]}: centre")
+        return found
+
+    @property
+    def usual(self) -> tuple[float, float]:
+        """Return centre and scale if none are given: the codebook's, else 0, of exposures 1, and 1."""
+        return (self.field and self.field.standard) or (float(self.is_exposure), 1.0)
 
     @property
     def given(self) -> dict[str, Column]:
         """Return the argument by its name."""
         pair = self.centre, self.scale
-        column: Column = self.name if pair == (float(self.is_exposure), 1.0) else {self.name: pair}
+        column: Column = self.name if pair == self.usual else {self.name: pair}
         return {"exposure" if self.is_exposure else "offset": column}
 
     def at(self, x: np.ndarray) -> np.ndarray:
@@ -67,7 +78,10 @@ class Offset(NamedTuple):
         return float(np.log(self.centre)) if self.is_exposure else self.centre
 
     def drawn(self, normal: np.ndarray) -> np.ndarray:
-        """Return entries (n,) made of normal numbers; exposures are log-normal around the centre."""
+        """Return entries (n,) made of normal numbers, as the codebook; else exposures are log-normal."""
+        if self.field is not None:
+            x = self.field.drawn(normal, (self.centre, self.scale))
+            return np.where(x > 0.0, x, self.centre) if self.is_exposure else x
         if self.is_exposure:
             return self.centre * np.exp(self.scale / self.centre * normal)
         return self.centre + self.scale * normal
@@ -90,10 +104,10 @@ class Design:
         binary: Mapping[str, float] | None = None,
         levels: Levels | None = None,
         fills: Mapping[str, Any] | None = None,
+        codebook: Any = None,
         offset: Column | None = None,
         exposure: Column | None = None,
-        weights: Mapping[str, float] | None = None,
-        codebook: Any = None,
+        weights: str | Mapping[str, float] | None = None,
         who: str = "Design",
     ) -> None:
         self.codebook = None if codebook is None else Codebook.given(codebook)
@@ -104,14 +118,14 @@ class Design:
             said = self.codebook.design(names_of(predictors, f"{who}: predictors"))
             predictors = _scaled_by(predictors, said["predictors"], who)
             binary, levels, fills = (said[key] for key in ("binary", "levels", "fills"))
-            offset, exposure = (_by_book(self.codebook, column) for column in (offset, exposure))
         names, self.centre, self.scale = standardised(predictors, f"{who}: predictors")
-        self.shift = Offset.of(offset, exposure, who)
+        self.shift = Offset.of(offset, exposure, self.codebook, who)
         shifts = () if self.shift is None else (self.shift.name,)
-        self.weights = _weights(weights, who)
+        self.weights = _weights(weights, self.codebook, who)
         self.shares, self.coding = _coded(names, levels or {}, fills or {}, who, shifts)
         categories = self.coding.levels
-        self.columns = (*names, *categories, *shifts, *self.weights)
+        self._predicting = (*names, *categories)
+        self.columns = (*self._predicting, *shifts, *self.weights)
         if self.codebook is not None:
             self.coding = self.codebook.coding(self.columns)
         dummies = [f"{name}={level}" for name, known in categories.items() for level in known[1:]]
@@ -139,18 +153,19 @@ class Design:
         given = {name: (centre, scale) for name, centre, scale in pairs}
         if self.codebook is None:
             return list(given) if set(given.values()) <= {(0.0, 1.0)} else given
-        names = self.columns[: len(self.columns) - bool(self.shift) - len(self.weights)]
-        said = self.codebook.design(names)["predictors"]
-        own = {name: None if given.get(name) == said.get(name) else given[name] for name in names}
+        said = self.codebook.design(self._predicting)["predictors"]
+        own = {name: None if given.get(name) == said.get(name) else given[name] for name in self._predicting}
         return own if any(own.values()) else list(own)
 
     @property
     def options(self) -> dict[str, tuple[Any, Any]]:
         """Return the other arguments by name, each with its default."""
-        always: dict[str, tuple[Any, Any]] = {"intercept": (self.intercept, True), "norm": (self.norm, None)}
-        for key, column in (self.shift.given if self.shift else {}).items():
-            always[key] = column if self.codebook is None else {self.shift.name: self.shift[1:3]}, None
-        always["weights"] = self.weights, {}
+        shift = {} if self.shift is None else self.shift.given
+        always: dict[str, tuple[Any, Any]] = {
+            **{"intercept": (self.intercept, True), "norm": (self.norm, None)},
+            **{name: (column, None) for name, column in shift.items()},
+            "weights": (self.weights, {}),
+        }
         if self.codebook is not None:
             return always
         levels: dict[str, Any] = {}
@@ -326,6 +341,24 @@ def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndar
     return names, table[:, 0], table[:, 1]
 
 
+def _weights(given: Any, book: Codebook | None, who: str) -> dict[str, float]:
+    """Return the column of weights with its maximum, {} for none; raise DpmcError for another argument."""
+    if not given:
+        return {}
+    if isinstance(given, str) and book and (most := number_of(book, given).constraints.maximum) is not None:
+        given = {given: most}
+    if not isinstance(given, Mapping) or len(given) > 1 or not isinstance(name := next(iter(given)), str):
+        raise DpmcError(f"{who}: weights: {shown(given)} must be {{name: largest weight}}, which is public")
+    return {name: positive_number(given[name], f"{who}: weights: {name}")}
+
+
+def number_of(book: Codebook, name: str) -> Field:
+    """Return the field of a number; raise DpmcError for another one."""
+    if (field := book.field(name)).type not in ("number", "integer"):
+        raise DpmcError(f"codebook: {name}: type {field.type} must be number or integer")
+    return field
+
+
 def _scaled_by(predictors: Columns, said: dict[str, Any], who: str) -> dict[str, Any]:
     """Return the pairs of a codebook, with those that are given in their place; None is its own."""
     given = {same_name(k): v for k, v in predictors.items()} if isinstance(predictors, Mapping) else {}
@@ -335,21 +368,6 @@ def _scaled_by(predictors: Columns, said: dict[str, Any], who: str) -> dict[str,
     for name in [name for name, pair in pairs.items() if pair is None]:
         raise DpmcError(f"codebook: {name}: needs centre and scale, or minimum and maximum")
     return pairs
-
-
-def _by_book(book: Codebook, column: Column | None) -> Column | None:
-    """Return an offset with the codebook's centre and scale, unless it has its own."""
-    standard = book.field(column).standard if isinstance(column, str) else None
-    return column if standard is None else {str(column): standard}
-
-
-def _weights(given: Any, who: str) -> dict[str, float]:
-    """Return the column of weights with its maximum, {} for none; raise DpmcError for another argument."""
-    if not given:
-        return {}
-    if not isinstance(given, Mapping) or len(given) > 1 or not isinstance(name := next(iter(given)), str):
-        raise DpmcError(f"{who}: weights: {shown(given)} must be {{name: largest weight}}, which is public")
-    return {name: positive_number(given[name], f"{who}: weights: {name}")}
 
 
 def _coded(

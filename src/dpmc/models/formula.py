@@ -24,11 +24,11 @@ from dpmc.models.design import Design
 
 #: What a row's numbers are computed by, entry by entry: functions by their names in a formula, operators by
 #: those of their nodes.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+ROW_FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in "abs exp log log10 log1p log2 sqrt".split()},
     "I": np.positive,
 }
-OPERATORS: dict[str, Callable[..., Any]] = {
+ROW_OPERATORS: dict[str, Callable[..., Any]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mult": operator.mul,
@@ -37,7 +37,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "USub": operator.neg,
     "UAdd": operator.pos,
 }
-KNOWN = f"{', '.join(sorted(FUNCTIONS))}, C, bs, offset"
+OPERATIONS = ROW_FUNCTIONS | ROW_OPERATORS
+CALLS = f"{', '.join(sorted(ROW_FUNCTIONS))}, C, bs, offset"
 #: What to write in place of functions that learn from the rows.
 INSTEAD = {
     **dict.fromkeys("center scale standardize".split(), "write the field: the codebook standardises it"),
@@ -49,8 +50,7 @@ INSTEAD = {
 MOST_TERMS = 1000  #: of a formula, before equal ones are merged
 MOST_COLUMNS = 2000  #: of all terms, also those that formulaic leaves out
 MOST_PARTS = 1000  #: names, numbers, operators and the like
-SIMULATED = 4096  #: rows by which a term is standardised that is not a field as it is
-
+ROWS_OF_TERMS = 4096  #: rows by which a term is standardised that is not a field as it is
 OPEN = ("norm", "weights")  #: arguments of a design that are no part of a formula
 
 #: A number computed from fields: a field's name, a constant, or a function's name and what it is of.
@@ -71,7 +71,7 @@ class Category(NamedTuple):
         return [(fields[self.of] == place).astype(float) for place in self.places]
 
 
-class Number(NamedTuple):
+class Computed(NamedTuple):
     """One column, computed entry by entry."""
 
     of: Tree
@@ -112,7 +112,7 @@ class Spline(NamedTuple):
         return [np.where(usable, column, np.nan) for column in basis.values()]
 
 
-Factor = Category | Number | Spline
+Factor = Category | Computed | Spline
 
 
 class Term(NamedTuple):
@@ -161,11 +161,11 @@ class FormulaDesign(Design):
     def _standard(self, where: str) -> np.ndarray:
         """Return centre and scale (2, k) of each term."""
         held = dict(zip(self.columns, np.array([self.centre, self.scale]).T, strict=False))
-        drawn = self.own_terms(self.simulate(np.random.default_rng(0), SIMULATED))
+        drawn = self.own_terms(self.simulate(np.random.default_rng(0), ROWS_OF_TERMS))
         standard = np.tile([[0.0], [1.0]], len(self.terms))
         for i, (name, columns) in enumerate(self.terms):
             factors = [self.factors[factor] for factor, _ in columns]
-            if len(factors) == 1 and isinstance(factors[0], Number) and factors[0].of in self.columns:
+            if len(factors) == 1 and isinstance(factors[0], Computed) and factors[0].of in self.columns:
                 standard[:, i] = held[factors[0].of]
             elif not all(map(self._is_binary, factors)):
                 pair = drawn[:, i].mean(), drawn[:, i].std()
@@ -178,7 +178,7 @@ class FormulaDesign(Design):
     def _is_binary(self, factor: Factor) -> bool:
         """Return whether a factor is 0 or 1."""
         binary = [self.columns[i] for i in self.binary]
-        return isinstance(factor, Category) or (isinstance(factor, Number) and factor.of in binary)
+        return isinstance(factor, Category) or (isinstance(factor, Computed) and factor.of in binary)
 
     def own_terms(self, x: np.ndarray) -> np.ndarray:
         """Return terms (n, k), in the table's units, of fields (n, columns); NaN in a row that has one."""
@@ -201,9 +201,14 @@ class FormulaDesign(Design):
         return offset if self.intercept else offset + super().offset_removed
 
     def _scaled(self, rows: Any) -> np.ndarray:
-        """Return z (n, coefficients) without intercept and bound of the norm."""
+        """Return z (n, coefficients) without intercept and bound of the norm; NaN in a row that has infinity.
+
+        So no mechanism can take the row for one with terms of a certain sign.
+        """
         centre, scale = self.standard
-        return (self.own_terms(self._numbers(rows)) - centre) / scale
+        z = (self.own_terms(self._numbers(rows)) - centre) / scale
+        z[~np.isfinite(z).all(axis=1)] = np.nan
+        return z
 
     def check(self, x: np.ndarray, who: str) -> None:
         """Raise DpmcError for what `Design.check` refuses, and for a term that is not finite."""
@@ -231,7 +236,7 @@ def _value(tree: Tree, fields: Mapping[str, np.ndarray]) -> Any:
     if isinstance(tree, float):
         return np.float64(tree)  # which overflows to infinity
     name, *of = tree
-    return (FUNCTIONS | OPERATORS)[name](*map(_value, of, itertools.repeat(fields)))
+    return OPERATIONS[name](*map(_value, of, itertools.repeat(fields)))
 
 
 def _names(tree: Tree) -> Iterator[str]:
@@ -288,10 +293,8 @@ class _Reader:
                     products.append(list(map(self.factor, factors)))
         if len(self.offset) > 1:
             raise self.wrong(formula, "must have one offset at most")
-        if (
-            sum(math.prod(len(self.factors[name].labels("")) for name in each) for each in products)
-            > MOST_COLUMNS
-        ):
+        widths = {name: len(factor.labels("")) for name, factor in self.factors.items()}
+        if sum(math.prod(map(widths.__getitem__, each)) for each in products) > MOST_COLUMNS:
             raise self.wrong(formula, f"must have at most {MOST_COLUMNS} coefficients")
         return [] in products, self.coded(products)
 
@@ -368,9 +371,9 @@ class _Reader:
             case ast.Constant():
                 raise self.wrong(node, "is no term: multiply within I()")
             case _:
-                found = Number(self.tree(node))
-                if not any(_names(found.of)):
-                    raise self.wrong(node, "names no field")
+                found = Computed(self.tree(node))
+        if not any(_names(found.of)):
+            raise self.wrong(node, "names no field")
         if self.factors.setdefault(name, found) != found:
             raise self.wrong(name, "has two references")
         return name
@@ -385,16 +388,17 @@ class _Reader:
                 if field.type == "string":
                     raise self.wrong(field.name, "is a category, not a number")
                 return field.name
-            case ast.UnaryOp(op=op, operand=of) if type(op).__name__ in OPERATORS:
+            case ast.UnaryOp(op=op, operand=of) if type(op).__name__ in ROW_OPERATORS:
                 return (type(op).__name__, self.tree(of))
-            case ast.BinOp(left=left, op=op, right=right) if type(op).__name__ in OPERATORS:
+            case ast.BinOp(left=left, op=op, right=right) if type(op).__name__ in ROW_OPERATORS:
                 return (type(op).__name__, self.tree(left), self.tree(right))
-            case ast.Call(func=ast.Name(id=name), args=[of], keywords=[]) if name in FUNCTIONS:
+            case ast.Call(func=ast.Name(id=name), args=[of], keywords=[]) if name in ROW_FUNCTIONS:
                 return (name, self.tree(of))
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-                rule = f"write {name}(…)" if name in FUNCTIONS else INSTEAD.get(name, f"there are {KNOWN}")
+                rule = INSTEAD.get(name, f"there are {CALLS}")
+                rule = f"write {name}(…)" if name in ROW_FUNCTIONS else rule
                 raise self.wrong(node, f"is not allowed in a formula: {rule}")
-        raise self.wrong(node, f"is not allowed in a formula: fields, numbers, + - * / ** and {KNOWN} are")
+        raise self.wrong(node, f"is not allowed in a formula: fields, numbers, + - * / ** and {CALLS} are")
 
     def reference(self, node: ast.Call, more: list[ast.expr]) -> Any:
         """Return the reference of C(field, reference) or C(field, Treatment(reference)); None: the first."""
@@ -440,7 +444,8 @@ class _Reader:
             edges = [float(low), *knots, float(high)]
         except (KeyError, ValueError, TypeError, OverflowError):
             raise self.wrong(node, f"{rule}, with public numbers") from None
-        if given or has_more or beyond not in ("", "clip", "zero", "extend") or degree not in (1, 2, 3, 4, 5):
+        known = beyond in ("", "clip", "zero", "extend") and degree in (1, 2, 3, 4, 5)
+        if given or has_more or not known or type(degree) is not int:
             raise self.wrong(node, rule)
         if not all(a < b for a, b in itertools.pairwise(edges)) or not np.isfinite(edges).all():
             raise self.wrong(node, "knots must increase between the bounds")
@@ -456,24 +461,19 @@ class _Reader:
         names = list(self.factors)
         one = Named("1", eval_method="literal")
         formula = [Product([Named(f"x{names.index(each)}") for each in of] or [one]) for of in products]
-        entries = {
-            f"x{i}": pandas.Categorical([0], range(len(factor.levels)))
-            if isinstance(factor, Category)
-            else 0.0
-            for i, factor in enumerate(self.factors.values())
-        }
-        spec = ModelSpec(Formula(formula), output="numpy")
-        found = spec.get_model_matrix(pandas.DataFrame(entries, index=[0]), context={}).model_spec
+        row = pandas.DataFrame(index=[0])
+        for i, factor in enumerate(self.factors.values()):
+            levels = len(factor.levels) if isinstance(factor, Category) else 0
+            row[f"x{i}"] = pandas.Categorical([0], range(levels)) if levels else 0.0
+        found = ModelSpec(Formula(formula), output="numpy").get_model_matrix(row, context={}).model_spec
         terms: list[Term] = []
-        for scoped in (
-            scoped for entry in found.structure for scoped in entry.scoped_terms if scoped.factors
-        ):
+        for scoped in itertools.chain(*(entry.scoped_terms for entry in found.structure)):
             columns = []
             for part in reversed(scoped.factors):
                 name = names[int(part.factor.expr[1:])]
-                labels = self.factors[name].labels(name)
-                columns.append([(labels[i], (name, i)) for i in range(bool(part.reduced), len(labels))])
-            for product in itertools.product(*columns):
-                labels, places = zip(*reversed(product), strict=True)
-                terms.append(Term(":".join(labels), places))
+                labels = list(enumerate(self.factors[name].labels(name)))
+                columns.append([(label, (name, i)) for i, label in labels[bool(part.reduced) :]])
+            for product in itertools.product(*columns) if columns else ():
+                texts, places = zip(*reversed(product), strict=True)
+                terms.append(Term(":".join(texts), places))
         return tuple(terms)

@@ -72,6 +72,12 @@ class Regression:
     fills
         {name: value} that stands for a missing value of a predictor: a number, or a level of a category.
         Without it a missing value is refused.
+    codebook
+        What is public about the table: a `dpmc.Codebook`, a mapping or a file. It says how the outcome and
+        the predictors are read, which of these are categories, and centre and scale of numbers, also of an
+        outcome that may be any real number; {name: (centre, scale)} says them otherwise, and {name: None}
+        not. It takes the place of `binary`, `levels` and `fills`. An offset, an exposure and weights are
+        fields, too; `weights` may then be a name, whose field has the maximum.
     offset
         Name of a column that is added to η, in η's unit: a coefficient that is 1. With {name: (centre,
         scale)} value − centre is added, so that the intercept is that of a row with this offset, as chains
@@ -86,11 +92,6 @@ class Regression:
         row: if it stands for w persons, that of w persons together. Simulated rows are those of a table of
         frequencies. Weights are no sampling weights: surveys with strata, clusters or sampling weights, whose
         intervals follow from their design, are not covered.
-    codebook
-        What is public about the table: a `dpmc.Codebook`, a mapping or a file. It says how the outcome and
-        the predictors are read, which of these are categories, and centre and scale of numbers, also of an
-        outcome that may be any real number; {name: (centre, scale)} says them otherwise, and {name: None}
-        not. It takes the place of `binary`, `levels` and `fills`.
 
     Centres, scales, levels and fills are public: take them from codebooks and general knowledge, never from
     the rows.
@@ -116,7 +117,8 @@ class Regression:
             self.design: Design = FormulaDesign(outcome, who=who, **given, **_checked(self, design))
             outcome = self.design.outcome
         else:
-            self.design = Design(predictors or (), who=who, **_checked(self, design))
+            # None is refused there.
+            self.design = Design(predictors, who=who, **_checked(self, design))  # type: ignore[arg-type]
         self.family = checked_family(family, f"{who}: family")
         further = ("log_sd",) if isinstance(family, Normal) and family.sd is None else ()
         if further and not isinstance(self, LinearRegression):

@@ -33,8 +33,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import MOST, checked, shown
 from dpmc.common.version import __version__
-from dpmc.privacy.events import NEIGHBOURS
 from dpmc.privacy.accountants.base import checked_delta, checked_epsilon
+from dpmc.privacy.events import NEIGHBOURS
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 
 KIND = "dpmc ledger of a data set, format 1"  #: of the first line

@@ -102,7 +102,8 @@ def given(
     The sds are None if they are the model's own.
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
-    trees = [as_tree(one) for one in (results if several else [results])]  # type: ignore[union-attr, list-item]
+    all_of: Sequence[Any] = results if several else [results]  # type: ignore[assignment]
+    trees = [as_tree(one) for one in all_of]
     require_alike(trees, "posterior", any_prior=True)
     answers = [answer_of(tree) for tree in trees]
     if len({tuple(sorted(one)) for one in answers}) > 1:
