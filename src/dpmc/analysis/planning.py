@@ -210,7 +210,8 @@ class Twins:
     @cached_property
     def without_privacy(self) -> np.ndarray:
         """Return half widths of 90 % intervals without privacy, in the table's units."""
-        return self.widths([without_privacy(one, drawing(k), TWIN_DRAWS) for k, one in enumerate(self.problems)])
+        pairs = enumerate(self.problems)
+        return self.widths([without_privacy(one, drawing(k), TWIN_DRAWS) for k, one in pairs])
 
     def widths(self, draws: list[np.ndarray]) -> np.ndarray:
         """Return half widths of 90 % intervals of draws (m, d) on each table, in the table's units; mean."""
