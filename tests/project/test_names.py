@@ -18,6 +18,7 @@ SHARED = {
     **dict.fromkeys("PUBLIC alone entry_of read".split(), RELEASES),
     "checked": "values of one key, and of all hyperparameters",
     "Regression": "of a family, and the class of the example that `dpmc init` writes",
+    "Plan": "of widths of intervals, and of the iterations of a release",
     "main": "what a command of the shell calls",
 }
 

@@ -86,7 +86,7 @@ def test_some_rows_that_stand_for_all_give_the_widths_of_all(
 ) -> None:
     found = []
     for most in (rows, 10**9):
-        monkeypatch.setattr(planning, "MOST_ROWS", most)
+        monkeypatch.setattr(planning, "MOST_TWIN_ROWS", most)
         plan = dpmc.plan(MODEL, n=40_000, epsilon=[0.1, 1])
         found.append(plan.to_frame()[["half_width", "without_privacy", "noise"]])
     np.testing.assert_allclose(found[0][["half_width", "without_privacy"]], found[1].iloc[:, :2], rtol=0.03)

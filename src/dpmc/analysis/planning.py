@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 ANSWERS = "noisy-scores", "noisy-statistics"  #: of these, the first one that answers for a model is planned
 TWINS = 3  #: simulated tables
-MOST_ROWS = 10_000  #: that are simulated of a table; each stands for equally many of its rows
-SD = "residual sd"
+MOST_TWIN_ROWS = 10_000  #: that are simulated of a table; each stands for equally many of its rows
+RESIDUAL_SD = "residual sd"
 TWIN_DRAWS = 4000  #: of a posterior, of which widths are taken
 BESIDES = 1.0  #: seconds of a fit besides its sums
-MOST_ITERATIONS = 20_000  #: of a chain, to bound the time
+MOST_TWIN_ITERATIONS = 20_000  #: of a chain, to bound the time
 LEAST_WIDTH = 0.9  #: of that without privacy; a chain below it has not moved enough, and says nothing
 PRIOR_SHARE = 0.5  #: of the prior's sd; from it on the prior decides an interval
 #: Among which the least is looked for at which a method is not refused.
@@ -127,7 +127,7 @@ def plan(
                 epsilon=total,
                 delta=delta_for(delta, rows),
                 accountant="tight",
-                most_iterations=MOST_ITERATIONS,
+                most_iterations=MOST_TWIN_ITERATIONS,
                 rows_per_person=person,
                 streams="names",
             )
@@ -164,7 +164,7 @@ class Twins:
     def of(cls, asked: _Asked, n: int) -> Twins:
         """Simulate tables."""
         label, name, definition, needs_all = asked
-        m, temperature = n if needs_all else min(n, MOST_ROWS), definition.temperature(n)
+        m, temperature = n if needs_all else min(n, MOST_TWIN_ROWS), definition.temperature(n)
         simulated = definition if m == n else replace(definition, tempering=None)
         problems = []
         for k in range(TWINS):
@@ -217,7 +217,7 @@ class Twins:
         """Return half widths of 90 % intervals of draws (m, d) on each table, in the table's units; mean."""
         matrix, shift = self.units
         own = [one @ matrix.T + shift for one in draws]
-        for one in own if self.names[-1] == SD else ():
+        for one in own if self.names[-1] == RESIDUAL_SD else ():
             one[:, -1] = np.exp(one[:, -1])
         sides = [np.quantile(one, [0.05, 0.95], axis=0) for one in own]
         return np.asarray(np.mean([0.5 * (high - low) for low, high in sides], axis=0))
@@ -296,7 +296,7 @@ class Twins:
         first = self.problems[0]
         names = list(first.parameters or (f"theta[{i}]" for i in range(first.dimension)))
         is_sd = isinstance(self.model, Regression) and names[-1] == "log_sd"
-        return [*names[:-1], SD] if is_sd else names
+        return [*names[:-1], RESIDUAL_SD] if is_sd else names
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -311,7 +311,7 @@ class Twins:
             said += [
                 "assumes: predictors as declared, independent; a rare level or 0/1 column has wide intervals"
             ]
-            if self.names[-1] == SD:
+            if self.names[-1] == RESIDUAL_SD:
                 sd = math.exp((self.units[0] @ theta + self.units[1])[-1])
                 said += [f"assumes: residual sd {sd:.3g}; half widths are about proportional to it"]
         beyond = first.model.beyond_norm(first.rows) if hasattr(first.model, "beyond_norm") else None
