@@ -262,7 +262,6 @@ class Algorithm(ABC):
     asks: ClassVar[frozenset[str]] = frozenset()
     arrays: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_iterations = 0  # where iterations ask nothing; 0: their number has to be given
-    is_recommended = False  # whether `recommend` compares it; not inherited
 
     @classmethod
     def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:

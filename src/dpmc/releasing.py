@@ -118,7 +118,7 @@ def release(
 
     open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
-    values = plain_hyperparameters(hyperparameters, algorithm)
+    values = plain_hyperparameters(hyperparameters)
     place = None if output is None else given_path(output, "output")
     opened = DataLedger.open(ledger)
     label, name, definition = named_model(model)

@@ -297,13 +297,13 @@ def test_simulated_rows_are_a_table_of_frequencies() -> None:
     assert abs(z) < 4.0
     exact = SimpleNamespace(reference=np.empty((0, 2)))
     problem: Any = SimpleNamespace(model=model, rows=rows, true_theta=THETA[:2], temperature=1.0, exact=exact)
-    sd, _ = without_privacy(problem)
+    sd = without_privacy(problem, np.random.default_rng(0), 10_000).std(axis=0)
     design = model.design(rows)
     wanted = np.linalg.inv((design.T * (persons * at * (1.0 - at))) @ design)
     np.testing.assert_allclose(sd, np.sqrt(np.diag(wanted)), rtol=0.05)
 
 
-def test_releases_and_recommendations_take_offsets_and_weights(tmp_path: Path) -> None:
+def test_releases_and_plans_take_offsets_and_weights(tmp_path: Path) -> None:
     model = dpmc.LogisticRegression("y", ["a"], offset={"o": (1.0, 0.5)}, weights={"w": 4}, prior_sd=1.0)
     rows = model.simulate(np.random.default_rng(1), THETA[:2], 600)
     ledger = DataLedger.create(tmp_path / "people.ledger", 10.0, 1e-2)
@@ -312,5 +312,5 @@ def test_releases_and_recommendations_take_offsets_and_weights(tmp_path: Path) -
     tree = dpmc.release(model, rows, "noisy-scores", iterations=9, output=output, **given)
     assert "offset={'o': (1.0, 0.5)}, weights={'w': 4.0}" in tree.attrs["description"]
     assert files.hidden(output, files.read(output)) == []
-    found = dpmc.recommend(model, n=2000, epsilon=3, methods=["noisy-scores"], progress=False)
-    assert found.method == "noisy-scores"
+    (found,) = dpmc.plan(model, n=2000, epsilon=3).predictions
+    assert found.method == "noisy-scores" and list(found.half_widths) == ["intercept", "a"]

@@ -43,7 +43,6 @@ class DPHMC(Hamiltonian):
     )
 
     first_iterations = 200
-    is_recommended = True
 
     @property
     def note(self) -> str:

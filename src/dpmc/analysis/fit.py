@@ -45,7 +45,8 @@ class Summary(NamedTuple):
         return self.table
 
     def __repr__(self) -> str:
-        return "\n".join([*self.heading, "", _text(self.table).to_string(), "", *self.notes])
+        table = ["", _text(self.table).to_string(), ""] if len(self.table) else []
+        return "\n".join([*self.heading, *table, *self.notes])
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -354,5 +355,5 @@ def interval_sds(level: float) -> float:
 
 def _text(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return a table as texts with four significant digits; of missing numbers none."""
-    texts = table.map(lambda x: "" if np.isnan(x) else f"{x:.4g}")
+    texts = table.map(lambda x: x if isinstance(x, str) else "" if np.isnan(x) else f"{x:.4g}")
     return texts.rename(columns=lambda name: name.replace("_", " "))
