@@ -1,7 +1,8 @@
 """Chains of `scores.py`: hyperparameters by `dpmc.tune` on public simulated rows, then one chain a data set.
 
 DP-SGLD samples the posterior of all rows. Chains with an acceptance test have the likelihood tempered to a
-tenth of the rows: at ε = 1 without it they do not arrive (on public rows 5 to 11 standard errors off).
+tenth of the rows: at ε = 1 without it they do not arrive (on public rows of logistic regression 5 to 7
+standard errors off).
 """
 
 from typing import Any
