@@ -4,6 +4,7 @@ import csv
 import json
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -461,6 +462,8 @@ def test_a_users_codebook_counts_in_the_version_of_the_model(tmp_path: Path) -> 
 
 
 ODD = [
+    10**400,
+    Decimal("sNaN"),
     None,
     "",
     "NA",
