@@ -14,6 +14,8 @@ from dpmc.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from dpmc.algorithms.listing import Listing
+    from dpmc.analysis.fit import Fit as Fit
+    from dpmc.analysis.fitting import fit as fit
     from dpmc.api import budget as budget
     from dpmc.api import recommend as recommend
     from dpmc.api import sample as sample
@@ -43,6 +45,8 @@ _PUBLIC = {
     "joint_epsilon": "dpmc.results.joint",
     "summary": "dpmc.results.parameters",
     "DpmcError": "dpmc.common.errors",
+    "fit": "dpmc.analysis.fitting",
+    "Fit": "dpmc.analysis.fit",
     "Model": "dpmc.models.functions",
     "Codebook": "dpmc.models.codebook",
     "ExponentialFamily": "dpmc.models.exponential",

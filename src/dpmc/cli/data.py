@@ -10,13 +10,17 @@ from dpmc.data import sources
 from dpmc.data.tables import names_in, odd_entries
 from dpmc.models.codebook import Codebook, template
 from dpmc.studies import load_study, problem_of
+from dpmc.studies.study import STARTS
 
 
 def data(options: argparse.Namespace) -> None:
     """Write a problem file."""
     outputs.check_outputs(options, [("--rows", options.rows)])
     study = load_study(options.study)
-    problem_of(study, options.model, dataset=options.data, rows=options.rows).write(options.output)
+    problem = problem_of(study, options.model, dataset=options.data, rows=options.rows)
+    # The same file for any number of seeds, so that more of them leave the first ones' chains alone.
+    problem.starts = problem.starts[:STARTS]
+    problem.write(options.output)
 
 
 def fetch(options: argparse.Namespace) -> None:

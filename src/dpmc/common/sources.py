@@ -82,7 +82,7 @@ def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> dict[str
             continue
         for name in imports:
             names = itertools.accumulate(name.split("."), "{}.{}".format)  # its packages are imported, too
-            todo += [(part, _file(part, folders)) for part in names]
+            todo += [(part, _file(part, folders)) for part in names if part not in sources]
             if name.endswith(".*") and (init := _file(name[:-2], folders)):
                 todo += [(f"{name[:-2]}.{file.stem}", file) for file in init.parent.glob("[!_]*.py")]
     return sources
@@ -94,8 +94,15 @@ def _digest(content: bytes) -> str:
 
 def _file(module: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the file of a module of the package, or of one in `folders`; None for any other."""
-    if module.partition(".")[0] == PACKAGE.name:
-        folders = (PACKAGE.parent,)
+    return _of_package(module) if module.partition(".")[0] == PACKAGE.name else _beside(module, folders)
+
+
+@functools.cache  # its files do not change under a process
+def _of_package(module: str) -> Path | None:
+    return _beside(module, (PACKAGE.parent,))
+
+
+def _beside(module: str, folders: tuple[Path, ...]) -> Path | None:
     path = module.replace(".", "/")
     files = (folder / f"{path}{end}" for folder in folders for end in (".py", "/__init__.py"))
     return next((file for file in files if file.is_file()), None)
@@ -106,7 +113,8 @@ def _read(text: bytes, package: str) -> tuple[str, frozenset[str]]:
     """Return the digest of a module's text, and the names that it imports, of modules and of others."""
     try:
         tree = ast.parse(text)
-        for node in ast.walk(tree):
+        nodes: list[ast.AST] = [tree]
+        for node in nodes:  # grows: each node is followed by its children
             if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
                 node.body = []
             elif isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -116,7 +124,8 @@ def _read(text: bytes, package: str) -> tuple[str, frozenset[str]]:
                     for part in node.body
                     if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
                 ]
-        imports = frozenset(name for node in ast.walk(tree) for name in _imports(node, package))
+            nodes.extend(ast.iter_child_nodes(node))
+        imports = frozenset(name for node in nodes for name in _imports(node, package))
     except (SyntaxError, ValueError, ImportError):  # a user's file, which is reported when it is run
         return _digest(text), frozenset()
     return _digest(ast.dump(tree).encode()), imports

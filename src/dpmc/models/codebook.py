@@ -6,6 +6,7 @@ decides how rows are read, what predictors are scaled by, and what is simulated.
 codebook: whatever depends on them is covered by no ε.
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -262,8 +263,9 @@ class Codebook(_Part):
         for field in self.fields:
             if field.name == same_name(name):
                 return field
-        known = ", ".join(field.name for field in self.fields)
-        raise DpmcError(f"codebook: {shown(name)}: is no field; there are {known}")
+        names = [field.name for field in self.fields]
+        near = "".join(f" (is it {each}?)" for each in difflib.get_close_matches(name, names, 1))
+        raise DpmcError(f"codebook: {shown(name)}: is no field{near}; there are {', '.join(names)}")
 
     def declared(self, name: str) -> Declared:
         """Return how the entries of a field are read."""

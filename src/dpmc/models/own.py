@@ -23,6 +23,7 @@ from dpmc.models.functions import Model
 
 ATTRIBUTES = "dimension parameters n columns codebook tempering true_theta start".split()
 REGRESSIONS = ("dpmc.models.regression", "dpmc.models.families")  #: modules of models that keep nothing
+OURS = (*REGRESSIONS, "dpmc.models.design", "dpmc.models.formula")  #: and those of their parts
 METHODS = (
     *("log_likelihood", "log_prior", "log_likelihood_gradient", "log_prior_gradient"),
     *("simulate", "posterior", "row_bounds", "check_rows"),
@@ -57,6 +58,14 @@ def _of_user(model: Any) -> Any:
         return vars(model)["log_likelihood"]
     family = getattr(model, "family", None) if type(model).__module__ in REGRESSIONS else None
     return model if type(family).__module__ in (*REGRESSIONS, "builtins") else family
+
+
+def is_regression_of_ours(model: Any) -> bool:
+    """Return whether a model is a regression of this package, with nothing else put in a part's place."""
+    parts = (model, getattr(model, "design", None), getattr(model, "family", None))
+    replaced = [vars(model)[name] for name in METHODS if name in vars(model)]
+    own = all(getattr(value, "__self__", None) is model for value in replaced)  # `posterior` of a linear one
+    return own and all(type(part).__module__ in OURS for part in parts)
 
 
 def own_model(name: str) -> Definition:
