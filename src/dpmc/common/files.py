@@ -147,10 +147,7 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
 
 
 def lock(file: IO[Any], waiting: str) -> None:
-    """Lock an open file; log `waiting` and wait while another process holds the lock.
-
-    Raises OSError if its file system has no locks.
-    """
+    """Lock an open file; log `waiting` and wait for another holder. OSError: its file system has no locks."""
     import fcntl  # POSIX only; the package can be imported elsewhere
 
     try:
@@ -198,10 +195,7 @@ def alone(path: Path, waiting: str, required: bool = True) -> Iterator[None]:
 
 
 def sync(file: IO[Any], path: Path) -> None:
-    """Wait until an open file, with nothing left in a buffer of Python, and its name are on the disk.
-
-    Raises OSError if that fails.
-    """
+    """Wait until an open file, without a buffer of Python, and its name are on the disk; else OSError."""
     os.fsync(file.fileno())
     folder = os.open(path.resolve().parent, os.O_RDONLY)
     try:
@@ -212,10 +206,7 @@ def sync(file: IO[Any], path: Path) -> None:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
-    """Open a NetCDF file for reading; raise DpmcError if it is missing or broken.
-
-    Values are not decoded, and no fill value is replaced.
-    """
+    """Open a NetCDF file, values as they are; raise DpmcError if it is missing or broken."""
     import xarray
 
     try:

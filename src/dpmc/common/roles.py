@@ -67,10 +67,7 @@ class derived(property):
 
 
 def declared(cls: _T) -> _T:
-    """Check a dataclass when it is imported: each field has a role, what a release shows has a check.
-
-    Raises TypeError naming the field.
-    """
+    """Check a dataclass: each field has a role, what a release shows a check; else TypeError naming it."""
     for field in dataclasses.fields(cls):
         if not field.metadata.keys() & {"fact", "working"}:
             raise TypeError(f"{cls.__name__}.{field.name}: has no role (dpmc.common.roles)")

@@ -37,18 +37,12 @@ def key_of_seed(seed: int) -> Key:
 
 
 def split(key: Key, count: int = 2) -> Words:
-    """Return ``count`` new keys (count, 2), a function of ``key`` and of ``count`` together.
-
-    In the original layout the first keys of a longer split are not those of a shorter one.
-    """
+    """Return ``count`` new keys (count, 2), a function of ``key`` and of ``count`` together."""
     return np.concatenate(_hash_counters(key, count)).reshape(count, 2)
 
 
 def uniform(key: Key, shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Floats:
-    """Draw independent uniforms on [low, high), 52 random bits each, of the given shape.
-
-    Raises ValueError if the shape asks for 2**31 numbers or more, which one key does not give.
-    """
+    """Draw independent uniforms on [low, high), 52 random bits each; ValueError for 2**31 or more."""
     # The layout's high words are the first halves of the hashes, its low words the second.
     high_words, low_words = _hash_counters(key, int(np.prod(shape)))
     # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.

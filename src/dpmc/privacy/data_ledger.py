@@ -59,10 +59,7 @@ class DataLedger:
 
     @classmethod
     def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> Self:
-        """Create the file of a ledger with these totals; `name` is its owner's name of the data set.
-
-        Raises DpmcError for a wrong total, and if the file exists or cannot be written.
-        """
+        """Create a ledger with these totals and its owner's name for the data; DpmcError if it cannot be."""
         path, total = files.given_path(path, "ledger"), Budget(epsilon, delta)
         header = _sealed(
             {
@@ -86,10 +83,7 @@ class DataLedger:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Read and verify a ledger.
-
-        Raises DpmcError, naming the line, if hashes, numbers or sums are wrong, and if there is no such file.
-        """
+        """Read and verify a ledger; raise DpmcError, naming the line, if it is missing or wrong."""
         path = files.given_path(path, "ledger")
         with _opened(path, "rb") as file:
             with suppress(OSError):  # no locks, or not for readers: an unfinished line is left out anyway

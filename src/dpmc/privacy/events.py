@@ -87,10 +87,7 @@ class GaussianQuery(Query):
 
 
 class BatchQuery(Query):
-    """A query on a batch of b of the n rows, drawn uniformly without replacement for each query.
-
-    The rows drawn are secret; the batch size is public.
-    """
+    """A query on a secret batch of b of the n rows, drawn uniformly without replacement for each query."""
 
     batch_size: int  # b, 1 <= b <= n
     n: int  # number of rows
@@ -244,10 +241,7 @@ def to_json(events: Iterable[Query]) -> list[dict[str, Any]]:
 
 
 def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Query, ...]:
-    """Return events from JSON objects, the inverse of `to_json`.
-
-    Raises DpmcError for an unknown type, a missing or unknown key, or a value out of range.
-    """
+    """Return events from JSON objects; DpmcError for an unknown type, a wrong key or value."""
     events = []
     for entry in objects:
         if not isinstance(entry, Mapping):

@@ -67,10 +67,7 @@ def units(multiplier: float, n: int) -> int:
 
 
 def numbers_in(event: Query, dimension: int, summaries: int) -> int:
-    """Return how many numbers a query has: d of a gradient, `summaries` of a sum of them.
-
-    Scores have d, d(d + 1)/2 of their information and two more, at most.
-    """
+    """Return how many numbers a query has: d, `summaries`, or of scores d + d(d + 1)/2 + 2 at most."""
     scores = dimension + dimension * (dimension + 1) // 2 + 2
     each = dict.fromkeys((*VECTORS, SIMULATED), dimension)
     return {SUM: summaries, SCORES: scores, **each}.get(event.name, 1)

@@ -127,10 +127,7 @@ class Ledger:
         self._reserved = total
 
     def perform(self, events: Iterable[Query]) -> None:
-        """Record that these reserved queries took place.
-
-        Raises DpmcError, and records nothing, if more is performed than is outstanding.
-        """
+        """Record that reserved queries took place; DpmcError, and no record, for more than outstanding."""
         asked, outstanding = counts(events), self._outstanding()
         for event, count in asked.items():
             if count > outstanding[event]:
@@ -145,10 +142,7 @@ class Ledger:
         self._forfeited = self._forfeited + self._outstanding()
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Return the epsilon spent so far at `delta` (default: the budget's); inf if it cannot be bounded.
-
-        Raises DpmcError if there is neither a delta nor a budget.
-        """
+        """Return ε spent at `delta` (default: its own, or DpmcError); inf if it cannot be bounded."""
         delta = self.own_delta if delta is None else delta
         if delta is None:
             raise DpmcError("a ledger without a budget has no delta of its own: give one")

@@ -372,10 +372,7 @@ def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimensi
 
 
 def write(path: Path, tree: "xarray.DataTree") -> None:
-    """Write a release, without compression, so that its size does not depend on values.
-
-    Raises DpmcError, and writes nothing, if the tree is not a release.
-    """
+    """Write a release, uncompressed: its size says nothing. DpmcError, and no file, for another tree."""
     if problems := check(tree):
         raise DpmcError(f"{path}: {problems[0]}")
     _write(path, tree)
@@ -463,10 +460,7 @@ def _library(path: str | Path) -> str:
 
 
 def entry_of(path: str | Path) -> dict[str, Any]:
-    """Return the entry of a ledger that a release carries.
-
-    Raises DpmcError for another file, and for one whose parts are not allowed or do not fit together.
-    """
+    """Return the ledger's entry that a release carries; raise DpmcError for what is no right release."""
     tree = read(path)
     attrs = tree.attrs
     if mode_of(tree) != "release":

@@ -102,10 +102,7 @@ class Cell(Generic[_P]):
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:
-        """Return the iterations of each chain that the budget allows.
-
-        None without a budget, and if iterations ask nothing.
-        """
+        """Return the iterations of each chain in the budget; None without one, or if they ask nothing."""
         if self.budget is None or not self.queries().each:
             return None
         accountant, budget = self.resolved_accountant(), self.budget

@@ -61,10 +61,7 @@ class Job:
 
 @contextmanager
 def alone_with_jobs(jobs: list[Job]) -> Iterator[None]:
-    """Let other processes with the same jobs wait, for example for one that a killed run left behind.
-
-    Without effect if the file system has no locks.
-    """
+    """Let other processes with the same jobs wait, if the file system has locks."""
     checkpoint = jobs[0].checkpoint
     path = checkpoint.with_name(checkpoint.stem.replace("checkpoint", "lock"))
     waiting = f"{path.parent}: waiting for another process that samples these chains"
@@ -85,10 +82,7 @@ def sample_job(job: Job, checkpoint_seconds: float, progress: Progress | None) -
 
 
 def finish(jobs: list[Job]) -> None:
-    """Give all waiting files their output names.
-
-    The old names are removed after all have their new ones, so that no run is repeated after a kill.
-    """
+    """Give waiting files their output names, then remove the old ones: no run is repeated after a kill."""
     moves = [
         (job.waiting(cell, seed), job.outputs[cell.epsilon, seed])
         for job in jobs

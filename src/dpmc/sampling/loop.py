@@ -80,10 +80,7 @@ def sample(
 def iterate(
     algorithm: Algorithm, model: Model, private: PrivateData, state: State, draws: Draws
 ) -> Iterator[State]:
-    """Make one iteration of every chain after another; yield the state after each.
-
-    The arrays of `draws` have a leading axis of iterations, (m, chains, …), as the noise in `private` has.
-    """
+    """Make iterations of all chains, for each of `draws` (m, chains, …) and `private`; yield each state."""
     for i in range(len(draws.normal)):
         private.begin(i)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -68,10 +68,7 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
 
 
 def without_privacy(problem: Problem) -> Widths:
-    """Return sd and width of the 90 % interval of each parameter without privacy.
-
-    Those of the exact posterior; of a regression by the information at θ; else of a random walk.
-    """
+    """Return sd and 90 % width without privacy: exact, of a regression by its information, else of a walk."""
     model, draws = getattr(problem.model, "given", problem.model), problem.exact.reference
     if isinstance(model, Regression) and not len(draws):
         scores = gradient(model, problem.true_theta, problem.rows)

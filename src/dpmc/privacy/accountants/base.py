@@ -94,10 +94,7 @@ class Accountant(ABC):
                 )
 
     def delta(self, events: Iterable[Query], epsilon: float) -> float:
-        """Return the smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-DP.
-
-        Raises DpmcError unless 0 < epsilon < inf, and for queries that it cannot bound.
-        """
+        """Return the smallest delta, in [0, 1], shown at epsilon; DpmcError for what it cannot bound."""
         return self._delta_of(self._merged(events), checked_epsilon(epsilon))
 
     def epsilon(self, events: Iterable[Query], delta: float, near: float | None = None) -> float:

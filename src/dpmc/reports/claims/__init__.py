@@ -45,10 +45,7 @@ def listed(value: str | Sequence[str]) -> Sequence[str]:
 
 
 def case_numbers(table: ClaimTable, entry: Mapping[str, Any]) -> kinds.Cases:
-    """Yield the name and number of each case of an entry of a file of claims.
-
-    For `number: first-reached`, the function `first_reached` of `kinds` is called with the entry's keys.
-    """
+    """Yield name and number of each case of an entry: `number: first-reached` calls `kinds.first_reached`."""
     keys = {key: value for key, value in entry.items() if key not in ("number", "holds", "version", "by")}
     for key in ("models", "methods", "metrics", "to", "to_models"):
         if key in keys:

@@ -92,10 +92,7 @@ def caption(name: str, study: Study, long: bool = False) -> str:
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> ModelsAndFiles:
-    """Return the labels of the models whose metrics a figure reads, and chain files and tables that it reads.
-
-    Raises DpmcError for an unknown figure, or a study that cannot have it.
-    """
+    """Return the models whose metrics a figure reads, and its chain files and tables; or raise DpmcError."""
     declared = declared_figure(study.path, name)
     read: ModelsAndFiles = said(declared, "reads")(study, declared, results)
     return read
