@@ -39,11 +39,7 @@ def sources_version(*roots: str | Path, without: tuple[str, ...] = ()) -> str:
 
 
 def modules(*roots: str | Path, without: tuple[str, ...] = ()) -> set[str]:
-    """Return the names of the modules that `roots` import, with theirs.
-
-    Roots are modules of the package ("dpmc.tuning.search") or files, which may also import modules beside
-    them. The walk stops at the modules and packages `without`. Raises OSError for a root that does not exist.
-    """
+    """Return the names of the modules that `roots` (modules or files) import, and theirs, but `without`."""
     return {name.partition(":")[0] for name in _walked(roots, without)}
 
 

@@ -75,11 +75,7 @@ def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike
 
 
 def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
-    """Hash counter pairs with Threefry-2x32, 20 rounds (Salmon et al. 2011, Section 4).
-
-    ``first`` and ``second`` are the two words of each counter, uint32 arrays of one shape, which stay as
-    they are. Returns the two words of each hash.
-    """
+    """Return both words of each hash of counter pairs, 20 rounds (Salmon et al. 2011, Section 4)."""
     words = [int(word) for word in key]
     schedule = [*words, words[0] ^ words[1] ^ _PARITY]
     first = first + np.uint32(schedule[0])
@@ -98,11 +94,7 @@ def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
 
 
 def _hash_counters(key: Key, total: int) -> tuple[Words, Words]:
-    """Hash the counter pairs (i, total + i) for i = 0 .. total - 1.
-
-    The original layout hashes the counters 0 .. 2 total - 1 by pairing their first half with
-    their second; all the first words of the hashes come before all the second words.
-    """
+    """Hash (i, total + i), i < total: first words, then second, as the original layout pairs its halves."""
     if total >= 1 << 31:
         raise ValueError(f"one key gives fewer than 2**31 numbers, asked for {total}")
     first = np.arange(total, dtype=np.uint32)

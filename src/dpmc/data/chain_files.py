@@ -134,11 +134,7 @@ def write_chains(path: Path, chains: Chains) -> None:
 
 
 def read_chain(path: str | Path) -> Chains:
-    """Read the chains of one run for metrics and figures.
-
-    Raises DpmcError for a file that is missing, truncated or not a chain file, and if its attributes or
-    counts are damaged or do not fit its draws.
-    """
+    """Read the chains of one run; raise DpmcError for a file that is missing, damaged or no chain file."""
     with reading(path) as file:
         check_schema(path, file.attrs)
         chains = chains_of(file)

@@ -54,10 +54,7 @@ def source(name: str) -> Source:
 
 
 def unpacked_files(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
-    """Return the unpacked bytes of a source's files in its folder, by name.
-
-    Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
-    """
+    """Return a source's files by name, unpacked; raise DpmcError for one that is missing or another."""
     folder, files = root / wanted.name, {}
     for name, digest in wanted.files.items():
         path = _path(folder, name)

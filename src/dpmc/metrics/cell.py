@@ -240,11 +240,7 @@ def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], li
 
 
 def convergence(draws: np.ndarray) -> dict[str, float]:
-    """Return the metrics `CONVERGENCE`: R-hat, bulk ESS and MCSE of the mean, by arviz-stats.
-
-    `draws` is (chains, draws, parameters); R-hat of one chain is that of its two halves. Raises ValueError
-    for too few draws, or when a diagnostic is not finite (chains that never moved).
-    """
+    """Return `CONVERGENCE` of draws (chains, draws, d); ValueError for too few, or if not all are finite."""
     rhat, ess, mcse = diagnostics(draws)
     worst = (float(rhat.max()), float(ess.min()), float(mcse.max()))
     if not np.all(np.isfinite(worst)):

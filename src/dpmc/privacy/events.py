@@ -218,11 +218,7 @@ def from_counts(totals: Mapping[Query, int]) -> tuple[Query, ...]:
 
 
 def total_mu(events: Iterable[Query]) -> float | None:
-    """Return the sum of the Gaussian costs mu of all queries; None if one of them has no Gaussian loss.
-
-    Costs add over adaptive Gaussian queries (Theorems 2.11(3), 4.3). The sum is bit-identical for any order
-    of the queries and any division of a run into blocks.
-    """
+    """Return Σ count · mu, rounded once in any order (Theorems 2.11(3), 4.3); None if one is not Gaussian."""
     # Counts are whole, so adding them first makes no rounding error; `fsum` then rounds once, in any order.
     multiplicity: Counter[float] = Counter()
     for event in events:

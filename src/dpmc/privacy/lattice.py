@@ -74,11 +74,7 @@ def numbers_in(event: Query, dimension: int, summaries: int) -> int:
 
 
 def lattice_of(events: Iterable[Query], n: int) -> Lattice:
-    """Return the lattice for these queries on n rows; raise DpmcError if they have no Gaussian noise.
-
-    Numbers and vectors have one lattice each, the finest that a query of the kind needs. A kind that is not
-    asked gets the coarsest.
-    """
+    """Return the finest lattices of numbers and of vectors that these queries need, or raise DpmcError."""
     m = {True: 1, False: 1}
     for event in noisy(events):
         # Answers have lattices of their own (`LatticeEvaluator.answer_sums`).

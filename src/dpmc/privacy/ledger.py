@@ -177,11 +177,7 @@ class Ledger:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return a ledger from JSON, the inverse of `to_json`; epsilon_spent and mu are not read.
-
-        Raises DpmcError if a key is missing or wrong or if more was performed than reserved, and
-        BudgetExceeded if the reserved queries do not fit the budget.
-        """
+        """Return a ledger from JSON; DpmcError for wrong keys or counts, BudgetExceeded beyond the budget."""
         try:
             budget = data["budget"]
             ledger = cls(

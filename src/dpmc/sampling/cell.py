@@ -109,11 +109,7 @@ class Cell(Generic[_P]):
         return self.queries().iterations(accountant, budget.epsilon, budget.delta)
 
     def allowed_iterations(self) -> int:
-        """Return the iterations of each chain.
-
-        Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
-        costs more than the budget.
-        """
+        """Return the iterations of each chain; DpmcError without any, BudgetExceeded for too many."""
         kind = self.epsilon_kind if self.queries().each else FREE
         asked = self.iterations or self.algorithm.default_iterations or None
         return iterations_within(self.budget_iterations, asked, self.most_iterations, self.epsilon, kind)

@@ -45,11 +45,7 @@ class Job:
         return folder / f".checkpoint-{digest(settings)[:16]}.npz"
 
     def left(self) -> tuple[list[Cell[Problem]], list[int]]:
-        """Return the cells and seeds that are still to be sampled.
-
-        With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
-        has a missing run.
-        """
+        """Return cells and seeds to be sampled: with a checkpoint, which lists them, all."""
         runs = itertools.product(self.cells, self.seeds)
         missing = [(cell, seed) for cell, seed in runs if not self.waiting(cell, seed).exists()]
         if missing and self.checkpoint.exists():

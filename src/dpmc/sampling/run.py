@@ -149,12 +149,7 @@ def begun(
 
 
 def run_identity(cell: Cell[Problem], seed: int) -> str:
-    """Return a digest, in hexadecimal, of everything that determines the draws of a run.
-
-    Labels of data, model and method are no part of it, nor is what is only shown or kept. Equal runs have
-    equal digests. Of two that differ in anything else, neither may repeat the noise of the other, and neither
-    may be resumed by the other.
-    """
+    """Return a digest of all that determines a run's draws, no labels; runs that differ share no noise."""
     return digest(facts(cell, Role.DRAWS), seed, cell.problem.start_of(seed, cell.chains))
 
 

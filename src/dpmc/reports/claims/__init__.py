@@ -100,11 +100,7 @@ def verdict(cases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def wrong_by_chance(claim: Mapping[str, Any], table: ClaimTable) -> float:
-    """Return the probability that a claim of equal medians fails by chance though they are equal.
-
-    Such a claim asks for differences below some standard errors; 0 for any other. Differences are taken as
-    normal and as independent between cases and budgets.
-    """
+    """Return P(a claim of equal medians fails though they are equal), differences independent and normal."""
     passes = 1.0
     for entry in claim.get("cases", ()):
         rule, _, errors = entry["holds"].rpartition(" ")

@@ -73,11 +73,7 @@ def by_seconds(given: ToDraw) -> Figure:
 
 
 def by_rows(given: ToDraw) -> Figure:
-    """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples.
-
-    Its models differ in n alone; a panel shows one metric. Methods are shown at the ε of the first model.
-    What has no values has no point.
-    """
+    """Return the figure: medians with quartiles of models that differ in n, along n, by metric, at one ε."""
     study, how = given.study, given.declared
     results = Results(given.metrics, study)
     rows = {model: number_of_rows(study, model) for model in models_of(study, how.models)}

@@ -85,11 +85,7 @@ def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[tuple[str, str
 
 
 def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
-    """Return a panel's curves against the total ε spent so far, of methods that have a guarantee.
-
-    Of a single method its chains, darker for larger ε per iteration; of several the least median of each
-    within a total, up to the largest total of any.
-    """
+    """Return a panel's curves by total ε: of one method its chains, of several the least medians so far."""
     curves = []
     several = len(panel.methods) > 1
     for method, look in panel.methods.items():
