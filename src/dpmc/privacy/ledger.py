@@ -70,16 +70,6 @@ class Ledger:
         self._fitting: Counter[Query] = Counter()
 
     @property
-    def reserved_events(self) -> tuple[Query, ...]:
-        """Return all queries reserved so far, including performed and forfeited ones."""
-        return from_counts(self._reserved)
-
-    @property
-    def performed_events(self) -> tuple[Query, ...]:
-        """Return the queries that took place."""
-        return from_counts(self._performed)
-
-    @property
     def outstanding_events(self) -> tuple[Query, ...]:
         """Return the queries that are reserved but neither performed nor forfeited."""
         return from_counts(self._outstanding())
@@ -167,8 +157,8 @@ class Ledger:
             **({} if self.rows_per_person == 1 else {"rows_per_person": self.rows_per_person}),
             "budget": None if budget is None else {"epsilon": budget.epsilon, "delta": budget.delta},
             **({} if self.given_delta is None else {"delta": self.given_delta}),
-            "reserved": to_json(self.reserved_events),
-            "performed": to_json(self.performed_events),
+            "reserved": to_json(from_counts(self._reserved)),
+            "performed": to_json(from_counts(self._performed)),
             "forfeited": to_json(from_counts(self._forfeited)),
             **({"foreseen": to_json(from_counts(foreseen or {}))} if matters else {}),
             "epsilon_spent": _finite_or_text(spent),

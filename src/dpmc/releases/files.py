@@ -127,7 +127,13 @@ def check(tree: "xarray.DataTree") -> list[str]:
     for path, group in groups.items():
         if path in allowed:
             problems += [f"{path}: {text}" for text in _of_group(group, *allowed[path])]
-    return problems or _inconsistent(tree)
+    if problems:
+        return problems
+    by_name = {name: group.to_dataset() for name, group in tree.children.items()}
+    own = {str(name): np.asarray(value).tolist() for name, value in tree.attrs.items()}
+    # Sizes first, before arrays of these sizes are made.
+    problems = _of_sizes(by_name, own)
+    return problems or _of_labels(by_name, own) + _of_draws(by_name, own) + _of_entry(by_name, own)
 
 
 def answering(ledger: object) -> type[Algorithm] | None:
@@ -186,14 +192,6 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
     if unlimited := group.encoding.get("unlimited_dims", ()):
         problems.append(f"unlimited dimensions: {shown(', '.join(sorted(map(str, unlimited))), 200)}")
     return problems
-
-
-def _inconsistent(tree: "xarray.DataTree") -> list[str]:
-    """Return what does not fit together in a tree whose parts are right by themselves."""
-    groups = {name: group.to_dataset() for name, group in tree.children.items()}
-    own = {str(name): np.asarray(value).tolist() for name, value in tree.attrs.items()}
-    # Sizes first, before arrays of these sizes are made.
-    return _of_sizes(groups, own) or _of_labels(groups, own) + _of_draws(groups, own) + _of_entry(groups, own)
 
 
 def _of_sizes(groups: Groups, own: Mapping[str, Any]) -> list[str]:
