@@ -72,10 +72,7 @@ def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 
 def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
-
-    Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
-    """
+    """Return the metric rows of each seed of a cell; DpmcError for a seed given twice, or other draws."""
     rows: list[Row] = []
     for chain in sorted(chains, key=_seed):
         seed, dimension = _seed(chain), problem.exact.reference.shape[-1]
@@ -92,10 +89,7 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 
 def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of several cells of one problem, whose chains come cell by cell.
-
-    Raises DpmcError for chains of different models or data sets, or if a cell appears twice.
-    """
+    """Return the metric rows of cells of one problem, given cell by cell; DpmcError for others."""
     rows: list[Row] = []
     seen: list[tuple[str, ...]] = []
     for names, group in itertools.groupby(chains, lambda chain: tuple(chain.attrs[key] for key in CELL_KEYS)):

@@ -150,11 +150,7 @@ class DataLedger:
         return entry
 
     def verify(self, against: Mapping[str, Any] | None = None) -> None:
-        """Read and verify the file again; with `against`, the entry that a release carries, look for it.
-
-        Raises DpmcError if the file is broken or is not a continuation of what was opened, or if it does not
-        have this entry.
-        """
+        """Read and verify the file again, and look for the entry of a release if given; else DpmcError."""
         now = DataLedger.open(self.path)
         self._require_continued([now.header, *now.entries])
         if against is None or dict(against) in now.entries:

@@ -216,11 +216,7 @@ class Ledger:
                 )
 
     def _require_within_budget(self, total: Counter[Query]) -> None:
-        """Raise BudgetExceeded if these queries do not fit.
-
-        The test is the same as in `Accountant.iterations`, so that its result can be reserved. It is computed
-        once per cell, because the accountant caches its results.
-        """
+        """Raise BudgetExceeded if these do not fit, by the cached test of `Accountant.iterations`."""
         budget = self.budget
         if budget is None or total <= self._fitting:  # delta does not decrease when queries are added
             return
@@ -236,11 +232,7 @@ class Ledger:
 
 
 class ReleaseLedger(Ledger):
-    """The ledger of a release, whose budget is what prices leave of the run's ε and δ.
-
-    `prices` are JSON-compatible objects with `epsilon` and `delta`: what was reserved for the difference
-    between discrete and Gaussian noise (`privacy/lattice.py`).
-    """
+    """The ledger of a release; `prices` (JSON) are what was reserved for discrete noise (`lattice`)."""
 
     mode = "release"
     prices: tuple[Mapping[str, Any], ...] = ()

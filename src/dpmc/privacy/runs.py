@@ -67,9 +67,6 @@ class RunQueries(NamedTuple):
 
 
 def with_multiplier(algorithm: Algorithm, answers: dict[str, float]) -> dict[str, float]:
-    """Return the iterations that ε allows, by accountant; where ε sets the noise of a run also this noise.
-
-    Of methods that ask once: `noise_multiplier`, and the answer of `tight`, by which it is calibrated.
-    """
+    """Return iterations by accountant; where ε sets a run's noise, that noise and the answer of `tight`."""
     multiplier = getattr(algorithm, "noise_multiplier", None) if algorithm.calibrates_run else None
     return answers if multiplier is None else {"noise_multiplier": multiplier, "tight": answers["tight"]}

@@ -352,11 +352,7 @@ def known_model(description: str | None, name: str) -> Definition | None:
 
 
 def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
-    """Raise DpmcError if a release must not have these attributes of the root or names of parameters.
-
-    For a run, before its ε is taken. `attributes` are those that are known by then, method, accountant and
-    hyperparameters among them.
-    """
+    """Raise DpmcError for attributes or names of parameters that no release has, before its ε is taken."""
     for key, value in attributes.items():
         try:
             ROOT[key](value)

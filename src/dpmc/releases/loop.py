@@ -382,10 +382,7 @@ def alone(output: Path | None) -> Iterator[None]:
 
 
 def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
-    """Return a finished run in ArviZ's groups, with what ε covers and public facts alone.
-
-    `asked` has the run's whole ε and δ, the run's own cell what prices leave of them.
-    """
+    """Return a finished run in ArviZ's groups: public facts and what ε covers, all of it in `asked`."""
     run, problem = loop.run, asked.problem
     thin, d, c, k = run.thin, problem.dimension, asked.chains, loop.done // run.thin
     draws = np.concatenate([np.empty((c, 0, d)), *run.draws], axis=1)

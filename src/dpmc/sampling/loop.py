@@ -95,11 +95,7 @@ def try_cell(cell: Cell[Setting]) -> None:
 
 
 class Loop:
-    """The state of some runs; their cells share setting, method and hyperparameters.
-
-    `evaluator` has the rows; `bounded_rows` is their layout if they are drawn with replacement.
-    `releases/loop.py` has the loop of a release.
-    """
+    """The state of some runs; `evaluator` has the rows, `bounded_rows` those drawn with replacement."""
 
     def __init__(
         self, runs: list[Run], evaluator: Evaluator, bounded_rows: BoundedRows | None = None

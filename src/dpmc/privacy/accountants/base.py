@@ -73,11 +73,7 @@ class Accountant(ABC):
         return all(self._why_not(event) is None for event in events)
 
     def is_meant_for(self, events: Iterable[Query]) -> bool:
-        """Return whether it can bound all of these and is meant for at least one kind among them.
-
-        False, for example, for a subsampling accountant and only Gaussian queries on all rows: it can bound
-        them, but another accountant is exact. True if there is nothing to bound.
-        """
+        """Return whether it can bound all of these and is meant for one of the kinds, if there are any."""
         private = [event for event in events if not isinstance(event, NonPrivateQuery)]
         return self.can_bound(private) and (
             not private or any(isinstance(event, self.handles) for event in private)

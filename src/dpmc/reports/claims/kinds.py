@@ -109,10 +109,7 @@ def over_models(table: ClaimTable, cells: Cells, which: str, **to: Any) -> float
 
 
 def inconsistent(table: ClaimTable, cells: Cells, good: float, bad: float, **to: Any) -> float:
-    """Return the margin by which a method's ratio is `good` on one model and `bad` on another.
-
-    The smaller of two quotients: `good` over the least ratio, and the largest ratio over `bad`.
-    """
+    """Return the smaller of `good` over the least mean ratio on the models, and the largest over `bad`."""
     means = [ratio(table, part, **to) for _, part in cells.each("models")]
     return float(np.min([good / np.min(means), np.max(means) / bad]))
 
