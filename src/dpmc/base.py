@@ -87,7 +87,10 @@ class AffineModel(Model, Protocol):
 
 
 class SoftplusModel(Model, Protocol):
-    """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1."""
+    """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1.
+
+    Without a `weighted_form`, `log_likelihood_gradient` is called instead, which is slower.
+    """
 
     @property
     def sign(self) -> float:
@@ -101,6 +104,12 @@ class SoftplusModel(Model, Protocol):
 
     def link(self, theta: Array) -> tuple[Array, Array]:
         """Return β (chains, k) and η (chains,)."""
+
+    def weighted_form(self, theta: Array) -> tuple[Array, Array]:
+        """Return G (chains, d, m), h (chains, d) of ∇ ln p(x|θ) = G u + h.
+
+        u are the first m of the 2k + 1 terms w t, w and t, w = s/(1 + e^−(β·t + η)).
+        """
 
 
 class NoisySum(NamedTuple):
