@@ -70,11 +70,7 @@ def unpacked_files(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
 
 
 def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
-    """Put a source's files into its folder, unless they are there; return a line for each with its SHA-256.
-
-    Raises DpmcError naming the places searched and a remedy, and leaves the marker. Files in the folder are
-    never removed.
-    """
+    """Put a source's files into its folder; return lines of SHA-256. DpmcError, and a marker, if missing."""
     marker = root / f"{wanted.name}.missing"
     try:
         _find(wanted, root)

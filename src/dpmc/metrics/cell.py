@@ -50,10 +50,7 @@ def mean_error(draws: np.ndarray, exact_mean: np.ndarray) -> float:
 
 
 def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
-    """Return the Frobenius norm of the draws' covariance (divisor count - 1) minus the exact one (d, d).
-
-    `draws` is (count, d) with count at least 2. In squared units of the parameter.
-    """
+    """Return the Frobenius norm of covariance of draws (count, d), divisor count - 1, minus the exact one."""
     centred = draws - draws.mean(axis=0)
     # einsum, not BLAS: bit-identical for any number of threads.
     covariance = np.einsum("ni,nj->ij", centred, centred) / (len(draws) - 1)

@@ -62,11 +62,6 @@ def _ledger(value: str) -> None:
         raise ValueError(f"{shown(sorted(unknown))}: not allowed")
 
 
-def _text_of(name: str, check: checks.Check) -> checks.Check:
-    """Return the check of a fact of the root, whose mappings are texts there."""
-    return DEEPER.get(name, _sorted_object) if check is checks.mapping else check
-
-
 #: Facts of a run in its entry, and those of them that attributes of the root repeat.
 FACTS = {**named(Role.ENTRY), "run": checks.digits(32)}
 REPEATED = in_both(Role.ENTRY, Role.RELEASE)
@@ -88,7 +83,10 @@ def _entry(value: str) -> None:
 
 
 DEEPER = {"ledger": _ledger, "data_ledger": _entry}
-ROOT = {name: _text_of(name, check) for name, check in named(Role.RELEASE).items()}
+ROOT = {  # whose mappings are texts
+    name: DEEPER.get(name, _sorted_object) if check is checks.mapping else check
+    for name, check in named(Role.RELEASE).items()
+}
 LIBRARY: Checks = {"inference_library": checks.text("dpmc", "dpmc")}
 LIBRARY |= {"inference_library_version": checks.version}
 TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), checks.totals)
