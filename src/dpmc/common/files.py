@@ -24,6 +24,7 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of table
 
 LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
 NO_NETCDF = "cannot be written as NetCDF: its path must be UTF-8 without backslashes"
+LONG_NAME = 128  #: bytes; file systems take 143 or more
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
 
@@ -38,8 +39,19 @@ def stem(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).stem
 
 
+def beside(path: Path, ending: str) -> Path:
+    """Return the path of a file with this further ending, of a long name with its digest in place of it."""
+    name = os.fsencode(path.name)
+    short = path.name if len(name) <= LONG_NAME else hashlib.sha256(name).hexdigest()[:32]
+    return path.with_name(f"{short}{ending}")
+
+
 def lock_of(path: Path) -> Path:
-    """Return the path of the lock of a file, beside it, with a short name."""
+    """Return the path of the lock of a file, beside it; raise DpmcError for a name that no file can have."""
+    try:
+        path.exists()
+    except OSError as error:
+        raise unwritten(path, error) from None
     return path.with_name(f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}.lock")
 
 
