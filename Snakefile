@@ -6,7 +6,6 @@
 #   results/<study>/chains/<model>/<method>/eps-<epsilon>/seed-<seed>.nc  chains
 #   results/<study>/metrics.csv                                           metrics, one value a row
 #   results/<study>/traces/<model>.csv                                    metrics along the chains
-#   results/<study>/speed.csv                                             seconds per iteration, as measured
 #   results/<study>/spending.txt                                          total ε of all runs on your own rows
 #   results/<study>/clipping.csv, published_comparison.csv, table.csv      tables
 #   results/<study>/claims.yaml                                           verdicts on the source's sentences

@@ -173,10 +173,7 @@ class FastRule(NamedTuple):
 
 
 class PrivateData(Protocol):
-    """The mechanisms on the private rows, all that a sampler learns of them.
-
-    `privacy/mechanisms.py` says what each method returns.
-    """
+    """The mechanisms on the private rows, all that a sampler learns: see `privacy/mechanisms.py`."""
 
     n: int  # number of rows, public
     temperature: float  # T, public
@@ -265,10 +262,7 @@ class Algorithm(ABC):
 
     @classmethod
     def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
-        """Return hyperparameters with those that (ε, δ) of a person with `per_person` rows decides.
-
-        None by default. Called by `dpmc.algorithms.hyperparameters.calibrated` only.
-        """
+        """Return hyperparameters with those that a person's (ε, δ) decides; by default none does."""
         return values
 
     @property
@@ -278,10 +272,7 @@ class Algorithm(ABC):
 
     @property
     def public_clip(self) -> float | None:
-        """Return the clip bound of every row in nats per unit distance, if rows are drawn with replacement.
-
-        ∞: each row has its own bound. None for all other algorithms.
-        """
+        """Return the clip bound of rows drawn with replacement, nats per distance; ∞: a row's own."""
         return None
 
     def largest_scale(self, ratio: float) -> float:

@@ -180,10 +180,7 @@ def _of_file(path: Path, columns: Sequence[str] | None, dialect: Dialect, privat
 
 
 def _of_parquet(path: Path) -> Table:
-    """Return a Parquet file as a table, of which a column is read when it is asked for.
-
-    An index that pandas wrote is no column, as in its data frame.
-    """
+    """Return a Parquet file as a table, read by column; an index that pandas wrote is no column."""
     from pyarrow import ArrowException, parquet, types
 
     with parquet.ParquetFile(path) as file:

@@ -82,7 +82,8 @@ def posterior(
     root = {key: first.attrs[key] for key in KEPT if key in first.attrs}
     root |= {"mode": POSTERIOR, "iterations": length, "thin": 1, "chains": size, "seed": seed}
     root |= {"dpmc_version": __version__, "ledger": joint_ledger(trees)}
-    root["answers"] = json.dumps([_said(tree) for tree in trees], sort_keys=True)
+    said = [{key: tree.attrs[key] for key in OF_ANSWER if key in tree.attrs} for tree in trees]
+    root["answers"] = json.dumps(said, sort_keys=True, default=lambda number: number.item())
     root |= {} if sds is None else {"prior_sd": sds}
     theta = {"theta": (("chain", "draw", "parameter"), np.array(drawn))}
     labels = first["posterior"]["parameter"].values
@@ -111,11 +112,6 @@ def given(
     if len({b"".join(one[name].tobytes() for name in sorted(one)) for one in answers}) < len(answers):
         raise DpmcError("posterior: an answer is given twice; its noise is not another one")
     return (trees, *_posterior(answers, trees[0], prior_sd))
-
-
-def _said(tree: xarray.DataTree) -> dict[str, Any]:
-    """Return what an answer was, as plain values."""
-    return {key: np.asarray(tree.attrs[key]).tolist() for key in OF_ANSWER if key in tree.attrs}
 
 
 def answer_of(tree: xarray.DataTree) -> dict[str, np.ndarray]:
