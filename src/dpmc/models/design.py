@@ -6,10 +6,10 @@ the rows to simulate. So are levels of categories and fills of missing values: n
 rows. In rows as arrays a category is the place of its level.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,15 @@ from dpmc.models.in_memory import table_of
 
 Columns = Sequence[str] | Mapping[str, tuple[float, float]]
 Levels = Mapping[str, Sequence[Any] | Mapping[Any, float]]
+
+
+class Fault(NamedTuple):
+    """The entries of a column of rows that a model cannot have."""
+
+    column: np.ndarray  # (n,)
+    wrong: np.ndarray  # (n,) which rows
+    where: str  # for messages
+    rule: str  # what an entry must be
 
 
 class Design:
@@ -130,15 +139,15 @@ class Design:
         x = x.astype(float)
         for row, i in np.argwhere(~np.isfinite(x))[:1]:
             raise DpmcError(f"{where}: row {row}, column {self.columns[i]}: is NaN or infinite")
-        self.check(x, who)
+        refuse_first(self.faults(x, who))
         return x
 
-    def check(self, x: np.ndarray, who: str) -> None:
-        """Raise DpmcError for a category of x (n, columns) that is not the place of one of its levels."""
+    def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
+        """Yield for each category of x (n, columns) the rows where it is not the place of a level."""
         for i, (name, known) in enumerate(self.coding.levels.items(), len(self.centre)):
             wrong = ~np.isin(x[:, i], range(len(known)))
             rule = f"the place of a level of {name}, 0 to {len(known) - 1}"
-            refuse_first(x[:, i], wrong, f"{who}: predictor {name}", rule)
+            yield Fault(x[:, i], wrong, f"{who}: predictor {name}", rule)
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Draw predictors (n, columns) that are normal with the given scales, or 0 and 1.
@@ -158,10 +167,11 @@ class Design:
         return x
 
 
-def refuse_first(column: np.ndarray, wrong: np.ndarray, who: str, rule: str) -> None:
-    """Raise DpmcError for the first entry of a column (n,) that `wrong` (n,) marks."""
-    for row in np.flatnonzero(wrong)[:1]:
-        raise DpmcError(f"{who}: {column[row]:g} in row {row} must be {rule}")
+def refuse_first(faults: Iterable[Fault]) -> None:
+    """Raise DpmcError for the first wrong entry of the first column that has one."""
+    for column, wrong, where, rule in faults:
+        for row in np.flatnonzero(wrong)[:1]:
+            raise DpmcError(f"{where}: {column[row]:g} in row {row} must be {rule}")
 
 
 def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
