@@ -24,9 +24,7 @@ def test_coefficients_are_those_of_the_table_with_intervals(counted: dpmc.Fit) -
     assert (narrow["upper"] < table["upper"]).all() and table["sd"].equals(narrow["sd"])
 
 
-def test_the_width_without_privacy_is_that_of_the_likelihood(
-    counted: dpmc.Fit, people: pd.DataFrame
-) -> None:
+def test_the_width_without_privacy_is_that_of_the_likelihood(counted: dpmc.Fit, people: pd.DataFrame) -> None:
     """The answer's own estimate, beside the Fisher information of the rows, which no answer has."""
     model = counted.model
     rows = people.assign(
@@ -63,7 +61,8 @@ def test_contrasts_are_linear_in_the_coefficients(counted: dpmc.Fit) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "plan", "age * female", "1 / age", "age + 1", "age.real", "__import__('os')", "age if 1"]
+    "text",
+    ["", "1", "plan", "age * female", "1 / age", "age + 1", "age.real", "__import__('os')", "age if 1"],
 )
 def test_what_is_no_contrast_is_refused_with_the_names(counted: dpmc.Fit, text: str) -> None:
     with pytest.raises(dpmc.DpmcError, match="contrast: .* must combine coefficients .*intercept, age"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.analysis.fit import Fit, interval_sds
+from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ HEIGHT, WIDTH = 0.32, 6.5  #: inches of a coefficient, and of the figure
 COLOURS = {"interval": "#1f5a8c", "without privacy": "#e08a1e"}
 
 
-def forest(fit: Fit, level: float = 0.9) -> Figure:
+def forest(fit: Reading, level: float = 0.9) -> Figure:
     """Draw the coefficients but the intercept, in units of their standardised predictors.
 
     Beside each: the interval, the narrower one that these rows would have given without privacy, and in
@@ -58,7 +58,7 @@ def forest(fit: Fit, level: float = 0.9) -> Figure:
     return figure
 
 
-def bands(fit: Fit, column: str, level: float = 0.9) -> Figure:
+def bands(fit: Reading, column: str, level: float = 0.9) -> Figure:
     """Draw the expected outcome along a column with its interval, other columns at their centre."""
     from matplotlib.figure import Figure
 

@@ -15,8 +15,8 @@ from string import Template
 
 import yaml
 
-from dpmc.analysis.fit import Fit
 from dpmc.analysis.forest import forest
+from dpmc.analysis.reading import Reading
 from dpmc.common.files import given_path, replacing
 from dpmc.common.version import __version__
 
@@ -30,12 +30,12 @@ RELEASED = (
     "count the noise that this took."
 )
 LAB = (
-    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for research, "
-    "not for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
+    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for "
+    "research, not for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
 )
 
 
-def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Path:
+def write(fit: Reading, path: str | Path, file: str = "", level: float = 0.9) -> Path:
     """Write the report of a fit as one HTML file; `file` is the name of the release that it is of."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
@@ -66,7 +66,7 @@ def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Pat
     return target
 
 
-def _facts(fit: Fit) -> dict[str, str]:
+def _facts(fit: Reading) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
     facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
