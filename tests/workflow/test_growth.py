@@ -108,7 +108,7 @@ def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
     for size, gradients in (("method", MOST_SEEDS), ("cell", FEW_SEEDS)):
         found = parts(thesis, size, lambda *cell: 0)
         for part, methods in found.items():
-            most = gradients if {"dp-hmc", "hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
+            most = gradients if {"dp-hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
             assert len(part.seeds) <= most
         of_hmc = [part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"]
         assert [seed for seeds in of_hmc for seed in seeds] == [*range(50)]

@@ -1,4 +1,4 @@
-"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data and tuning."""
+"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data, a study all it promises."""
 
 from pathlib import Path
 
@@ -30,14 +30,13 @@ def jobs(folder: Path, *arguments: str) -> dict[str, int]:
 def test_a_target_costs_what_it_needs_and_no_more(folder):
     for figure in ("trajectory", "accounting", "posteriors"):
         assert jobs(folder, f"figures/thesis/{figure}.pdf") == {"figure": 1, "total": 1}
-    chains = {"data": 2, "tuning": 3, "sample_thesis_circle": 3}
-    metrics = {**chains, "evaluate": 1, "total": 9}
+    metrics = {"data": 1, "sample_thesis_circle": 3, "evaluate": 1, "total": 5}
     assert jobs(folder, "results/thesis/metrics/circle.csv") == metrics
-    assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "figure": 1, "total": 10}
+    assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "figure": 1, "total": 6}
 
 
-def test_one_chain_alone_is_data_tuning_and_that_chain(folder):
-    rules = {"data": 2, "tuning": 1, "sample_thesis_circle": 1, "total": 4}
+def test_one_chain_alone_is_data_and_that_chain(folder):
+    rules = {"data": 1, "sample_thesis_circle": 1, "total": 2}
     assert jobs(folder, "--config", "job=chain", "--", CHAIN) == rules
     printed = snakemake(folder, "-n", "--config", "job=chain", "--", CHAIN)
     assert "Sample thesis circle, 1 of its chains: " in printed

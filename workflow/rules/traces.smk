@@ -8,10 +8,15 @@ rule traces:
         "results/{study}/traces/{model}.csv",
     log:
         "logs/{study}/evaluation/{model}/traces.log",
+    benchmark:
+        "logs/{study}/evaluation/{model}/traces.tsv"
     # Before sampling, as in rule evaluate.
     priority: 10000
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("traces"),
+        runtime=minutes("traces"),
     params:
         version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
         cells=model_cells,
@@ -35,9 +40,14 @@ rule speed:
         "results/{study}/speed.csv",
     log:
         "logs/{study}/evaluation/speed.log",
+    benchmark:
+        "logs/{study}/evaluation/speed.tsv"
     conda:
         ENVIRONMENT
     threads: given_cores()
+    resources:
+        mem_mb=megabytes("speed"),
+        runtime=minutes("speed"),
     params:
         cells=lambda wildcards: [
             chain_settings(STUDIES[wildcards.study], *cell)
