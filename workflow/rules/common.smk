@@ -21,6 +21,7 @@ from dpmc.studies import PLACES, load_study, study_files
 from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_hyperparameters
 from dpmc.reports import tables as paper_tables
 from dpmc.studies.sizes import ASKED
+from dpmc.studies.targets import check_target
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -119,8 +120,15 @@ def check_workflow_profile():
         refuse(f"--workflow-profile: no profile {name!r}; known: {', '.join(known)}")
 
 
+def check_targets():
+    """Refuse files of studies that no rule can make, by what their names say; Snakemake finds no rule, or fails."""
+    for word in sys.argv[1:]:
+        checked(check_target, os.path.normpath(word), STUDIES)
+
+
 check_config()
 check_workflow_profile()
+check_targets()
 
 
 def megabytes(name):
