@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 # dpmc: data -> tuning -> sampling -> evaluation -> figures, for every study that config/config.yaml names (`studies`).
 #
 #   data/<study>/<model>/<data set>.nc                                    rows, start points, exact draws
@@ -16,50 +17,11 @@
 from snakemake.utils import min_version
 
 min_version("9.27")
+=======
+# The pipeline is in workflow/Snakefile; with this file, `snakemake` in this folder loads profiles/default, too.
+include: "workflow/Snakefile"
+>>>>>>> pipe
 
 
-configfile: "config/config.yaml"
-
-
-report: "workflow/report/workflow.rst"
-
-
-include: "workflow/rules/common.smk"
-include: "workflow/rules/inputs.smk"
-include: "workflow/rules/data.smk"
-include: "workflow/rules/tuning.smk"
-include: "workflow/rules/sampling.smk"
-include: "workflow/rules/evaluation.smk"
-include: "workflow/rules/traces.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/claims.smk"
-
-
-# In this file, because Snakemake ignores the default target of an included file.
-rule default:
-    """the study named in config/config.yaml, or by --config study=<name>"""
-    default_target: True
-    input:
-        all_of(STUDIES if config["study"] == "all" else [config["study"]]),
-
-
-rule all:
-    """every study"""
-    input:
-        all_of(STUDIES),
-
-
-for study in STUDIES:
-
-    rule:
-        """all figures and tables of this study"""
-        name:
-            study
-        input:
-            all_of([study]),
-
-
-# Fill numba's cache in one process, so that dozens of jobs do not compile the same kernels at once.
-onstart:
-    shell("{sys.executable:q} -m dpmc.sampling")
+# Snakemake ignores the default target of an included file.
+use rule default as study

@@ -9,7 +9,6 @@ when their inputs are there, by priority.
 
 import argparse
 import heapq
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -17,9 +16,11 @@ from measuring import ROOT, table
 from pipeline import LAST
 
 from dpmc import models
+from dpmc.algorithms import algorithm_class
 from dpmc.reports import plots
 from dpmc.reports.tables import LAYOUTS
 from dpmc.studies import Study, load_study
+from dpmc.studies.sizes import FEW_SEEDS, MOST_SEEDS, is_long
 
 START = 1.2  # CPU seconds of a `dpmc sample` that samples next to nothing
 SUBMIT = 0.012  # seconds of Snakemake itself for each job, one after the other
@@ -39,8 +40,12 @@ def pieces(
     methods = (
         [name] if name in study.methods else [m for m, s in study.methods.items() if s.algorithm == name]
     )
-    levels = {"method": [], "cell": ["method", "epsilon"], "chain": ["method", "epsilon", "seed"]}[size]
+    cell = ["method", "epsilon", "block"]
+    levels = {"method": [], "cell": cell, "chain": [*cell, "seed"]}[size]
     chains = iterations.loc[model].loc[lambda its: its.index.get_level_values("method").isin(methods)]
+    most = FEW_SEEDS if is_long(study, model, methods[0]) else MOST_SEEDS
+    blocks = chains.index.get_level_values("seed").astype(int) // most
+    chains = chains.to_frame().set_index(blocks.rename("block"), append=True).iloc[:, 0]
     sums = chains.groupby(level=levels).sum() if levels else pd.Series({(name, "0"): chains.sum()})
     return [(float(key[1]), its / chains.sum()) for key, its in sums.items()]
 
@@ -63,10 +68,10 @@ def jobs_of(study: Study, folder: Path, size: str) -> list[Job]:
         elif kind == "sampling":
             spec = study.models[names[0]]
             algorithm = study.methods[names[1]].algorithm if names[1] in study.methods else names[1]
-            first = 1000 * bool(re.search("hmc|mala|sg", algorithm))
+            first = 1000 * algorithm_class(algorithm).uses_gradients
             first += 10 * len(models.definition(spec.model).true_theta)
-            needs = {f"tuning {names[0]} {names[1]}", f"data {names[0]}-{spec.data}"}
-            for epsilon, share in pieces(study, *names, size, iterations):
+            needs = {f"data {names[0]}-{spec.data}"}
+            for epsilon, share in pieces(study, *names[:2], size, iterations):
                 its = START + max(cpu - START, 0.0) * share
                 found.append((first + min(epsilon, 100), its, f"sample {names[0]}", needs))
         elif kind == "evaluation" and names[1:] == ["chains"]:

@@ -55,7 +55,7 @@ def test_keys_in_memory_are_the_study_of_the_file(name: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seeds: 2", "seeds: two", "line 4: seeds: 'two': Input should be a valid integer"),
+        ("seeds: 2", "seeds: two", "line 4: seeds: 'two': must be a whole number"),
         ("seeds: 2", "seeds: 1001\nchains: 1000", "line 4: seeds: 1001 must be at most 1000 with 1000"),
         ("seeds: 2", "sedes: 2", "line 4: sedes: unknown key; known: title, epsilon_kind, delta, seeds, "),
         ("delta: 0.1/n", "delta: 2", "line 3: delta: 2 must be a number in (0, 1), or a text such as 0.1/n"),

@@ -2,11 +2,12 @@
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 
 import pytest
-import yaml
 
+from dpmc.studies.sizes import ASKED
 from pipeline_copy import ROOT, SMALL, copy_pipeline, make_figures, run, snakemake
 
 CELL = {
@@ -44,12 +45,19 @@ def test_a_profile_without_its_plugin_is_refused(folder):
     assert "Traceback" not in output
 
 
-def test_cluster_jobs_request_the_resources_of_the_profile(folder):
-    profile = yaml.safe_load((folder / "profiles/slurm/profile.yaml").read_text())
-    asked = [f"{key}={value}" for key, value in profile["default-resources"].items()]
-    output = snakemake(folder, "-n", "--workflow-profile", "default", "--default-resources", *asked)
-    lines = [line for line in output.splitlines() if line.startswith("    resources: ")]
-    assert len(lines) > 4 and all("mem_mb=1000" in line and "runtime=60" in line for line in lines)
+def test_jobs_ask_for_what_their_kind_was_measured_to_need(folder):
+    printed = snakemake(folder, "-n", "--no-hooks", "results/cell/tuning/circle/dp-hmc.yaml")
+    for rule in ("data", "tuning"):
+        asked = re.search(rf"^rule {rule}:$.*?^    resources: (.*?)$", printed, re.M | re.S)[1]
+        assert (f"mem_mb={ASKED[rule][0]}" in asked) and (f"runtime={ASKED[rule][1]}" in asked)
+
+
+def test_no_rule_that_works_lacks_resources_and_measurements(folder):
+    rules = (folder / "workflow/rules").glob("*.smk")
+    for block in re.split(r"^(?=\s*rule\b)", "\n".join(file.read_text() for file in rules), flags=re.M)[1:]:
+        works = "dpmc " in block.partition("shell:")[2] and "localrule: True" not in block
+        assert works == ("mem_mb=megabytes(" in block and "runtime=minutes(" in block), block
+        assert works == ("    benchmark:" in block or "--times {log.times}" in block), block
 
 
 @pytest.mark.parametrize(
@@ -79,8 +87,8 @@ printf 'main* 1-00:00:00\nshort 30:00\nhours 2:00:00\ndays 7-12:30:30\nlong infi
 @pytest.mark.parametrize(
     ("runtime", "partition", "refusal"),
     [
-        ("60 * 2 ** (attempt - 1)", None, None),
-        (60, "short", "60 minutes, the partition short allows 30"),
+        (60, None, None),
+        (60, "short", "jobs of sample ask for 60 minutes, the partition short allows 30"),
         (60, "short,long", None),
         (10**4, None, "10000 minutes, the partition by default allows 1440"),
         (10830, "days", None),
@@ -98,7 +106,8 @@ def test_a_partition_that_could_not_run_the_jobs_is_refused(
     (tmp_path / "sinfo").write_text(SINFO)
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    resources = {"runtime": runtime} | ({"slurm_partition": partition} if partition else {})
+    monkeypatch.setattr(program, "ASKED", {"data": (500, 20), "sample": (1000, runtime)})
+    resources = {"slurm_partition": partition} if partition else None
     profile = {"executor": "slurm", "default-resources": resources}
     if refusal is None:
         program.check_partitions(profile)

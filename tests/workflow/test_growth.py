@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dpmc.cli.main import main
 from dpmc.data import datasets
 from dpmc.data.problem import read_problem
 from dpmc.studies import load_study, problem_of
@@ -108,9 +110,13 @@ def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
     for size, gradients in (("method", MOST_SEEDS), ("cell", FEW_SEEDS)):
         found = parts(thesis, size, lambda *cell: 0)
         for part, methods in found.items():
+<<<<<<< HEAD
             most = (
                 gradients if {"dp-hmc", "hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
             )
+=======
+            most = gradients if {"dp-hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
+>>>>>>> pipe
             assert len(part.seeds) <= most
         of_hmc = [
             part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"
@@ -136,3 +142,13 @@ def test_what_is_there_is_a_part_of_its_own(tmp_path) -> None:
         Part("circle", ("0.3",), "", range(5)): ["dp-hmc"],
         Part("circle", ("0.5",), "", range(5)): ["dp-hmc"],
     }
+
+
+def test_a_chain_in_the_folder_of_another_is_named(made, tmp_path, capsys) -> None:
+    folder = tmp_path / "dp-penalty/eps-1"
+    shutil.copytree(made / "results/small/chains/circle/dp-penalty/eps-0.5", folder)
+    data = ("--data", str(made / "data/small/circle/published.nc"))
+    study = ("--study", str(made / "config/studies/small.yaml"), "--model", "circle")
+    assert main(("evaluate", *study, *data, "--chains", str(folder), "--output", str(tmp_path / "m.csv"))) == 2
+    words = f"{folder}/seed-0.nc: holds the chains of dp-penalty at epsilon 0.5, seed 0, whose file is "
+    assert words + "dp-penalty/eps-0.5/seed-0.nc" in capsys.readouterr().err

@@ -1,13 +1,16 @@
-"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data and tuning."""
+"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data, a study all it promises."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
+from dpmc.common.errors import DpmcError
 from dpmc.reports import plots
 from dpmc.studies import load_study
-from pipeline_copy import ROOT, copy_pipeline, snakemake
+from dpmc.studies.targets import check_target
+from pipeline_copy import ROOT, SMALL, copy_pipeline, snakemake
 
 CHAIN = "results/thesis/chains/circle/dp-hmc/eps-1/seed-0.nc"
 
@@ -30,14 +33,13 @@ def jobs(folder: Path, *arguments: str) -> dict[str, int]:
 def test_a_target_costs_what_it_needs_and_no_more(folder):
     for figure in ("trajectory", "accounting", "posteriors"):
         assert jobs(folder, f"figures/thesis/{figure}.pdf") == {"figure": 1, "total": 1}
-    chains = {"data": 2, "tuning": 3, "sample_thesis_circle": 3}
-    metrics = {**chains, "evaluate": 1, "total": 9}
+    metrics = {"data": 1, "sample_thesis_circle": 3, "evaluate": 1, "total": 5}
     assert jobs(folder, "results/thesis/metrics/circle.csv") == metrics
-    assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "figure": 1, "total": 10}
+    assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "figure": 1, "total": 6}
 
 
-def test_one_chain_alone_is_data_tuning_and_that_chain(folder):
-    rules = {"data": 2, "tuning": 1, "sample_thesis_circle": 1, "total": 4}
+def test_one_chain_alone_is_data_and_that_chain(folder):
+    rules = {"data": 1, "sample_thesis_circle": 1, "total": 2}
     assert jobs(folder, "--config", "job=chain", "--", CHAIN) == rules
     printed = snakemake(folder, "-n", "--config", "job=chain", "--", CHAIN)
     assert "Sample thesis circle, 1 of its chains: " in printed
@@ -58,3 +60,43 @@ def test_the_models_whose_metrics_a_figure_reads(study, figure, models):
     of = load_study(ROOT / f"config/studies/{study}.yaml")
     read = plots.reads(figure, of)[0]
     assert set(read) == set(models)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("results/thesis/metrics/crcle.csv", "model: 'crcle' is unknown; did you mean circle? known: "),
+        ("data/thesis/crcle/published.nc", "model: 'crcle' is unknown; did you mean circle? known: "),
+        ("results/thesi/metrics.csv", "study: 'thesi' is unknown; did you mean thesis? known: "),
+        (CHAIN.replace("dp-hmc", "dp-hcm"), "method: 'dp-hcm' is unknown; did you mean dp-hmc? known: "),
+        (CHAIN.replace("dp-hmc", "dp-barker"), "model: 'circle' is unknown; known of dp-barker: "),
+        (CHAIN.replace("eps-1", "eps-7"), "epsilon: '7' is unknown; known of dp-hmc on circle: 0.5, 0.75, 1"),
+        (CHAIN.replace("seed-0", "seed-20"), "seed: '20' must be 0 to 19, by seeds of thesis"),
+        (
+            CHAIN.replace("thesis", "thesis-tuned"),
+            f"thesis-tuned takes dp-hmc from another study; it is {CHAIN}",
+        ),
+    ],
+)
+def test_a_file_that_no_study_has_is_refused_in_one_line(folder, target, words):
+    *_, last = snakemake(folder, "-n", target, status=1).splitlines()
+    assert last.startswith(f"dpmc: error: {target}: {words}")
+
+
+def test_files_of_ones_own_are_not_taken_for_those_of_studies():
+    check_target("results/mine/metrics/crcle.csv", {"thesis": load_study("thesis")})
+
+
+@pytest.mark.parametrize("name", ["studies/smoke", "hyperparameters/thesis", "figures/thesis"])
+def test_an_empty_file_is_named(tmp_path, name):
+    for room in ("studies", "hyperparameters", "figures"):
+        shutil.copytree(ROOT / "config" / room, tmp_path / room)
+    (tmp_path / f"{name}.yaml").write_text("# nothing yet\n")
+    with pytest.raises(DpmcError, match=rf"{name}.yaml: is empty; must be keys with values"):
+        load_study(tmp_path / f"studies/{'smoke' if 'smoke' in name else 'thesis'}.yaml")
+
+
+def test_a_list_is_asked_for_by_that_name(tmp_path):
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump({**SMALL, "figures": "circle"}))
+    with pytest.raises(DpmcError, match=r"figures: 'circle': must be a list, such as \[a, b\]$"):
+        load_study(tmp_path / "small.yaml")

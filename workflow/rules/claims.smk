@@ -7,8 +7,8 @@ rule claims_table:
         script=f"{SCRIPTS}/claims.py",
         metrics="results/{study}/metrics.csv",
         budgets="results/{study}/budgets.csv",
-        published=[f"{PUBLISHED}/{table}.csv" for table in PUBLISHED_TABLES],
-        tried=tried,
+        published=PUBLISHED_FILES,
+        tried=lambda wildcards: tried(STUDIES[wildcards.study]),
     output:
         report(
             "results/{study}/claims.yaml",

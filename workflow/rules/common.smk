@@ -20,6 +20,8 @@ from dpmc.common.sources import sources_version
 from dpmc.studies import PLACES, load_study, study_files
 from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_hyperparameters
 from dpmc.reports import tables as paper_tables
+from dpmc.studies.sizes import ASKED
+from dpmc.studies.targets import check_target
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -32,12 +34,13 @@ os.environ |= {
 
 # A project that imports this workflow by `module` has its own `config`, in which these keys may be missing.
 SETTINGS = {"study": "all", "studies": "config/studies", "job": "auto", "checkpoint_seconds": 20}
-IMPORTED = Path(workflow.current_basedir) != Path(workflow.basedir, "workflow/rules")
+RULES, HOME = Path(workflow.current_basedir), Path(workflow.basedir)
+IMPORTED = RULES not in (HOME / "workflow/rules", HOME / "rules")
 
 ENVIRONMENT = "../../environment.yml"
 PUBLISHED = os.path.relpath(shipped("data", "published"))
 SCRIPTS = os.path.relpath(shipped("workflow", "scripts"))
-PUBLISHED_TABLES = sorted(path.stem for path in Path(PUBLISHED).glob("*.csv"))
+PUBLISHED_FILES = sorted(map(str, Path(PUBLISHED).glob("*.csv")))
 
 
 def available(study):
@@ -117,8 +120,25 @@ def check_workflow_profile():
         refuse(f"--workflow-profile: no profile {name!r}; known: {', '.join(known)}")
 
 
+def check_targets():
+    """Refuse files of studies that no rule can make, by what their names say; Snakemake finds no rule, or fails."""
+    for word in sys.argv[1:]:
+        checked(check_target, os.path.normpath(word), STUDIES)
+
+
 check_config()
 check_workflow_profile()
+check_targets()
+
+
+def megabytes(name):
+    """Return the function of memory that jobs of a kind ask for."""
+    return lambda wildcards, attempt: ASKED[name][0] * 2 ** (attempt - 1)
+
+
+def minutes(name):
+    """Return the function of time that jobs of a kind ask for."""
+    return lambda wildcards, attempt: ASKED[name][1] * 2 ** (attempt - 1)
 
 
 wildcard_constraints:

@@ -21,10 +21,15 @@ rule data:
         "data/{study}/{model}/{dataset}.nc",
     log:
         "logs/{study}/data/{model}-{dataset}.log",
+    benchmark:
+        "logs/{study}/data/{model}-{dataset}.tsv"
     # Before any sampling, so that the longest jobs can start.
     priority: 15000
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("data"),
+        runtime=minutes("data"),
     params:
         settings=lambda wildcards: data_settings(STUDIES[wildcards.study], wildcards.model),
     shell:

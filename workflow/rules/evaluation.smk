@@ -8,10 +8,15 @@ rule evaluate:
         "results/{study}/metrics/{model}.csv",
     log:
         "logs/{study}/evaluation/{model}.log",
+    benchmark:
+        "logs/{study}/evaluation/{model}.tsv"
     # Before sampling: at each choice the scheduler checks all inputs of waiting jobs, and these have hundreds.
     priority: 10000
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("evaluate"),
+        runtime=minutes("evaluate"),
     params:
         version=lambda wildcards: sources_version("dpmc.cli.evaluation"),
         evaluated=evaluated,

@@ -3,7 +3,7 @@ rule figure:
     input:
         metrics=figure_metrics,
         chains=figure_chains,
-        published=[f"{PUBLISHED}/{table}.csv" for table in PUBLISHED_TABLES],
+        published=PUBLISHED_FILES,
     output:
         "figures/{study}/{figure}.pdf",
         report(
@@ -15,8 +15,13 @@ rule figure:
         ),
     log:
         "logs/{study}/figures/{figure}.log",
+    benchmark:
+        "logs/{study}/figures/{figure}.tsv"
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("figure"),
+        runtime=minutes("figure"),
     params:
         version=figure_version,
         study=study_digest,

@@ -107,15 +107,16 @@ def search_found(wildcards):
     return [found] if searched else []
 
 
-def tried(wildcards):
+def tried(study):
     """Return the tuning files of all methods and models of a study whose hyperparameters are tried."""
+    pairs = [pair for pair in study.pairs() if study.is_tried(*pair)]
+    return [TUNED.format(study=study.name, model=model, method=method) for model, method in pairs]
+
+
+def all_found(wildcards):
+    """Return the tuning files that chains of a study wait for: those of its searches."""
     study = STUDIES[wildcards.study]
-    files = [
-        TUNED.format(study=study.name, model=model, method=method)
-        for model, method, _ in study.cells()
-        if study.is_tried(model, method)
-    ]
-    return list(dict.fromkeys(files))
+    return tried(study) if study.tuning.mode == "search" else []
 
 
 def budget_settings(wildcards):
@@ -177,7 +178,7 @@ def chains_made():
 
 def made(study, *cell):
     """Return how many of the first seeds of a cell (model, method, ε) had chains when the run was planned."""
-    return int(MADE.get("/".join([study.name, *cell]), 0))
+    return int(MADE.get("{}/{}/{}/{}".format(study.name, *cell), 0))
 
 
 def sampled_together(part, methods):
@@ -195,18 +196,21 @@ def sampled_together(part, methods):
 def sampling_log(study, part, methods):
     """Return the path of the log of a sampling job without its ending."""
     which = ["eps-{epsilon}"] if JOB != "method" or part.algorithm else []
+    if not which and part.epsilons != study.epsilons(part.model, methods[0]):
+        which = [f"eps-{'-'.join(part.epsilons)}"]
     if JOB == "chain":
         which.append("seed-{seed}")
     elif len(part.seeds) < study.seeds:
         which.append(f"seeds-{part.seeds[0]}-{part.seeds[-1]}")
-    if JOB == "method" and part.epsilons != study.epsilons(part.model, methods[0]):
-        which.append("eps-" + "-".join(part.epsilons))
-    return "/".join(["logs/{study}/sampling/{model}/{method}", *filter(None, ["-".join(which)])])
+    log = "logs/{study}/sampling/{model}/{method}"
+    return os.path.join(log, "-".join(which)) if which else log
 
 
 def sampling_name(study, part):
-    """Return the name of a rule of sampling: study and model, and what is not as for the whole model."""
-    seeds = [] if len(part.seeds) == study.seeds else ["seeds", str(part.seeds[0]), str(part.seeds[-1])]
+    """Return the name of rules of sampling, by study and model, and what is not as for the whole model."""
+    seeds = (
+        [] if len(part.seeds) == study.seeds else ["seeds", str(part.seeds[0]), str(part.seeds[-1])]
+    )
     own = [] if part.epsilons == study.model(part.model).epsilons else ["eps", *part.epsilons]
     return "_".join(filter(None, ("sample", study.name, part.model, part.algorithm, *own, *seeds)))
 
@@ -216,7 +220,7 @@ def sampling_runs(part, methods, wildcards, output):
     epsilons = [wildcards.epsilon] if "epsilon" in wildcards.keys() else part.epsilons
     seeds = [wildcards.seed] if "seed" in wildcards.keys() else part.seeds
     chosen = [wildcards.method] if "method" in wildcards.keys() else methods
-    place = output[0].partition("/eps-")[0].rpartition("/")[0]
+    place = Path(output[0]).parents[2]
     files = [f"{place}/{method}/eps-{{epsilon}}/seed-{{seed}}.nc" for method in chosen]
     return ["--epsilon", *epsilons, "--seed", *map(str, seeds), "--output", *files]
 
@@ -295,15 +299,12 @@ def figure_version(wildcards):
 def study_targets(name):
     """Return all figures and tables of a study."""
     study = STUDIES[name]
-    tables = {
+    asked = {
         "budgets.csv": own_models(study),
         "metrics.csv": True,
         "spending.txt": own_rows_cells(study),
-        "published_comparison.csv": PUBLISHED_MODELS & set(study.models),
-        "clipping.csv": any("clip" in method.options for method in study.methods.values()),
         "claims.yaml": name in CLAIMS,
-        "table.csv": two_accountings(study),
-        "tuned_table.csv": tuned_pairs(study),
+        **{table: applies(study) for _, table, _, _, applies in TABLES.values()},
     }
     figures = [
         f"figures/{name}/{figure}{ending}"
@@ -312,7 +313,8 @@ def study_targets(name):
         for ending in paper_tables.SUFFIXES.get(figure, (".pdf", ".png"))
     ]
     page = [f"figures/{name}/index.html"] if figures else []
-    return figures + page + [f"results/{name}/{table}" for table, asked in tables.items() if asked]
+    tables = [f"results/{name}/{table}" for table, has in asked.items() if has]
+    return figures + page + tables + tried(study)
 
 
 def page_files(wildcards):

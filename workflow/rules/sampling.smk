@@ -5,10 +5,10 @@ from functools import partial
 
 # A job of a cluster reads these rules again, and has other cores and files than the run: it gets what the run has
 # chosen. Not as parameters, by which all chains would be made anew when it changes.
-os.environ.setdefault("DPMC_JOB", size_of_jobs(jobs_at_once()))
-os.environ.setdefault("DPMC_MADE", " ".join(chains_made()))
-JOB = os.environ["DPMC_JOB"] if config["job"] == "auto" else config["job"]
-MADE = dict(pair.split("=") for pair in os.environ["DPMC_MADE"].split())
+CHOSEN = os.environ.setdefault("DPMC_JOB", size_of_jobs(jobs_at_once()))
+JOB = CHOSEN if config["job"] == "auto" else config["job"]
+CHAINS_MADE = os.environ.setdefault("DPMC_MADE", " ".join(chains_made()))
+MADE = dict(pair.split("=") for pair in CHAINS_MADE.split())
 
 
 envvars:
@@ -50,6 +50,9 @@ for name, study in STUDIES.items():
             priority: partial(sampling_priority, study, part.model, methods)
             conda:
                 ENVIRONMENT
+            resources:
+                mem_mb=megabytes("sample"),
+                runtime=minutes("sample"),
             params:
                 study=name,
                 model=part.model,

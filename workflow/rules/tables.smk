@@ -1,12 +1,24 @@
-# Name of the caption in workflow/report -> script, table that it writes, file of the text that it prints.
+# Name of the caption in workflow/report -> script, table that it writes, file of the text that it prints, published
+# tables that it reads, and whether a study has it.
 TABLES = {
-    "clipping": ("clipping_table.py", "clipping.csv", None),
-    "comparison": ("compare_published.py", "published_comparison.csv", "published_comparison.md"),
-    "tight": ("tight_table.py", "table.csv", None),
-    "tuned": ("tuned_table.py", "tuned_table.csv", None),
+    "clipping": (
+        *("clipping_table.py", "clipping.csv", [], []),
+        lambda study: any("clip" in method.options for method in study.methods.values()),
+    ),
+    "comparison": (
+        *(
+            "compare_published.py",
+            "published_comparison.csv",
+            ["published_comparison.md"],
+            PUBLISHED_FILES,
+        ),
+        lambda study: not PUBLISHED_MODELS.isdisjoint(study.models),
+    ),
+    "tight": ("tight_table.py", "table.csv", [], [], two_accountings),
+    "tuned": ("tuned_table.py", "tuned_table.csv", [], [], tuned_pairs),
 }
 
-for name, (script, table, text) in TABLES.items():
+for name, (script, table, texts, published, _) in TABLES.items():
 
     rule:
         """a comparison, as CSV in results/<study>"""
@@ -15,11 +27,7 @@ for name, (script, table, text) in TABLES.items():
         input:
             script=f"{SCRIPTS}/{script}",
             metrics="results/{study}/metrics.csv",
-            published=(
-                [f"{PUBLISHED}/{table}.csv" for table in PUBLISHED_TABLES]
-                if name == "comparison"
-                else []
-            ),
+            published=published,
         output:
             table=report(
                 f"results/{{study}}/{table}",
@@ -27,7 +35,7 @@ for name, (script, table, text) in TABLES.items():
                 category="{study}",
                 subcategory="tables",
             ),
-            text=[f"results/{{study}}/{text}"] if text else [],
+            text=[f"results/{{study}}/{text}" for text in texts],
         log:
             f"logs/{{study}}/tables/{name}.log",
         localrule: True

@@ -7,10 +7,15 @@ rule tuning:
         TUNED,
     log:
         "logs/{study}/tuning/{model}/{method}.log",
+    benchmark:
+        "logs/{study}/tuning/{model}/{method}.tsv"
     # Before any sampling, as data.
     priority: 15000
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("tuning"),
+        runtime=minutes("tuning"),
     params:
         settings=tuning_settings,
     # In mode `search` the setting is the one found; otherwise the pinned one is tried.
@@ -30,10 +35,15 @@ rule search:
         SEARCHED,
     log:
         "logs/{study}/search/{model}/{method}.log",
+    benchmark:
+        "logs/{study}/search/{model}/{method}.tsv"
     # Long searches first: those of algorithms with gradients.
     priority: lambda w: 1000 * algorithm_class(STUDIES[w.study].method(w.method).algorithm).uses_gradients
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("search"),
+        runtime=minutes("search"),
     params:
         settings=search_settings,
         table="results/{study}/search/{model}/{method}.csv",
@@ -48,15 +58,20 @@ rule search:
 rule budgets:
     """iterations of all cells by accountant, results/<study>/budgets.csv"""
     input:
-        tried,
+        all_found,
     output:
         "results/{study}/budgets.csv",
     log:
         "logs/{study}/budgets.log",
+    benchmark:
+        "logs/{study}/budgets.tsv"
     # Before sampling: half a minute, for which the end of a run would wait.
     priority: 10000
     conda:
         ENVIRONMENT
+    resources:
+        mem_mb=megabytes("budgets"),
+        runtime=minutes("budgets"),
     params:
         settings=budget_settings,
         version=lambda wildcards: sources_version("dpmc.cli.budgets"),

@@ -83,13 +83,24 @@ def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
     return study, files
 
 
+def _in_its_folder(file: Path) -> Chains:
+    """Return the chains of a file; raise DpmcError if it is named <method>/eps-<ε>/seed-<n>.nc as others are."""
+    chains = chain_files.read_chain(file)
+    method, epsilon, seed = (str(chains.attrs[name]) for name in ("method", "epsilon", "seed"))
+    own = (method, f"eps-{epsilon}", f"seed-{seed}.nc")
+    if (there := file.absolute().parts[-3:])[1].startswith("eps-") and there != own:
+        held = f"holds the chains of {method} at epsilon {epsilon}, seed {seed}"
+        raise DpmcError(f"{file}: {held}, whose file is {'/'.join(own)}; move it there or remove it")
+    return chains
+
+
 def _chains_and_problem(
     study: Study, files: list[Path], options: argparse.Namespace
 ) -> tuple[Iterator[Chains], Problem]:
     """Return the chains of the files, read one by one, and the problem on which they all ran."""
     if not files:
         raise DpmcError("--chains: at least one chain file is needed")
-    chains = map(chain_files.read_chain, files)
+    chains = map(_in_its_folder, files)
     first = next(chains)
     dataset = first.attrs["dataset"]
     problem = problem_of(study, first.attrs["model"], options.data, exact=True)

@@ -291,7 +291,9 @@ class Design:
         if self.shift is not None:
             entries, (key,) = x[:, self._offset_place], self.shift.given
             rule = "a number greater than 0" if self.shift.is_exposure else "a number"
-            yield Fault(entries, ~np.isfinite(self.shift.at(entries)), f"{who}: {key} {self.shift.name}", rule)
+            yield Fault(
+                entries, ~np.isfinite(self.shift.at(entries)), f"{who}: {key} {self.shift.name}", rule
+            )
         for name, most in self.weights.items():
             wrong = ~((x[:, -1] >= 0.0) & (x[:, -1] <= most))
             yield Fault(x[:, -1], wrong, f"{who}: weights {name}", f"from 0 to {most:g}, the maximum")

@@ -252,14 +252,22 @@ class StudyKeys(RunKeys):
 
 Validated = TypeVar("Validated", bound=BaseModel)
 
+#: kind of pydantic's error -> its rule in the words of YAML
+WORDS = {
+    "tuple_type": "must be a list, such as [a, b]",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be keys with values"),
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+}
+
 
 def validated(declaration: type[Validated], document: Document) -> Validated:
     """Return a document's content, validated; raise DpmcError for the first broken rule."""
     if not isinstance(document.content, dict):
         what = {list: "a list", type(None): "empty"}.get(type(document.content), "a single value")
-        document.refuse(
-            rule=f"is {what}; must be keys with values, such as title: My study (config/README.md)"
-        )
+        example = ", such as title: My study (config/README.md)" if declaration is StudyKeys else ""
+        document.refuse(rule=f"is {what}; must be keys with values{example}")
     try:
         return declaration.model_validate(document.content)
     except ValidationError as caught:
@@ -273,5 +281,5 @@ def validated(declaration: type[Validated], document: Document) -> Validated:
         document.refuse(*keys, context["key"], rule=f"unknown key; known: {context['known']}")
     if kind == "value_error":
         document.refuse(*keys, rule=str(context["error"]))
-    words = error["msg"].partition(" or instance of ")[0]  # without the name of our class
+    words = WORDS.get(kind) or error["msg"].partition(" or instance of ")[0]  # without the name of our class
     document.refuse(*keys, rule=f"{shown(error['input'])}: {words}")

@@ -1,4 +1,4 @@
-"""How much one sampling job makes: decided here, for the rules and for whoever simulates them."""
+"""How much one sampling job makes, and what jobs ask of a cluster: decided here, for rules and whoever else asks."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -10,7 +10,21 @@ Size = Literal["method", "cell", "chain"]
 SIZES: tuple[Size, ...] = ("method", "cell", "chain")
 MANY_JOBS = 16  #: if so many may run at once, a job makes a cell, so that none waits for the longest method
 MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with all outputs of a rule
-FEW_SEEDS = 5  #: of a cell of a method with gradients, which are the longest
+FEW_SEEDS = 10  #: of a cell that takes long
+
+#: rule -> megabytes and minutes that its jobs ask for; twice as much each time that one is sent again. The study
+#: thesis took at most 734 MB and 4 minutes (sample), 480 and 0.3 (evaluate), 442 and 1 (tune), 398 and 0.3 (plot).
+ASKED: dict[str, tuple[int, int]] = {
+    "budgets": (500, 20),
+    "data": (500, 20),
+    "evaluate": (1000, 30),
+    "figure": (800, 20),
+    "sample": (1000, 60),
+    "search": (1000, 60),
+    "speed": (1000, 60),
+    "traces": (1500, 60),
+    "tuning": (800, 30),
+}
 
 #: (model, method, ε) -> how many of the first seeds have chains
 Made = Callable[[str, str, str], int]
@@ -35,6 +49,12 @@ def is_untried(study: Study, model: str, method: str) -> bool:
     return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
 
 
+def is_long(study: Study, model: str, method: str) -> bool:
+    """Return whether cells of a method take long: by gradients, and iterations that a budget decides."""
+    gradients = algorithm_class(study.method(method).algorithm).uses_gradients
+    return gradients and not is_untried(study, model, method)
+
+
 def parts(study: Study, size: Size, made: Made) -> dict[Part, list[str]]:
     """Return the parts that a study runs, with their methods.
 
@@ -48,8 +68,7 @@ def parts(study: Study, size: Size, made: Made) -> dict[Part, list[str]]:
     found: dict[Part, list[str]] = {}
     for (model, epsilons, algorithm, _), methods in units.items():
         there = {e: min(made(model, method, e) for method in methods) for e in epsilons}
-        long = any(algorithm_class(study.method(method).algorithm).uses_gradients for method in methods)
-        most = FEW_SEEDS if size == "cell" and long else MOST_SEEDS
+        most = FEW_SEEDS if size == "cell" and is_long(study, model, methods[0]) else MOST_SEEDS
         for done in dict.fromkeys(there.values()):
             alike = tuple(e for e in epsilons if there[e] == done)
             for seeds in _blocks(study.seeds, done, most):

@@ -1,0 +1,58 @@
+"""Files that are asked for by name: a misspelt one is refused in words, before Snakemake finds no rule for it."""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+
+from dpmc.common.errors import DpmcError
+from dpmc.studies.study import Study
+
+_TO_CELL = r"(?P<model>[^/]+)/(?P<method>[^/]+)"
+FILES = [
+    re.compile(pattern)
+    for pattern in (
+        rf"results/(?P<study>[^/]+)/chains/{_TO_CELL}/eps-(?P<epsilon>[^/]+)/seed-(?P<seed>[^/]+)\.nc",
+        rf"results/(?P<study>[^/]+)/(?:tuning|search)/{_TO_CELL}\.yaml",
+        r"results/(?P<study>[^/]+)/(?:metrics|traces)/(?P<model>[^/]+)\.csv",
+        r"data/(?P<study>[^/]+)/(?P<model>[^/]+)/[^/]+\.nc",
+        r"(?:results|figures)/(?P<study>[^/]+)/.+",
+    )
+]
+
+
+def check_target(path: str, studies: Mapping[str, Study]) -> None:
+    """Raise DpmcError for a file of a study whose name has an unknown model, method, ε or seed.
+
+    A folder that is nearly called as a study is taken for misspelt; any other may be the user's own.
+    """
+    named = next((found.groupdict() for pattern in FILES if (found := pattern.fullmatch(path))), None)
+    if named is None:
+        return
+    study = studies.get(named["study"])
+    if study is None:
+        if difflib.get_close_matches(named["study"], studies, 1, 0.75):
+            _known(path, "study", named["study"], studies)
+        return
+    if model := named.get("model"):
+        _known(path, "model", model, study.models)
+    if (method := named.get("method")) and model:
+        _known(path, "method", method, study.methods)
+        about = study.methods[method]
+        _known(path, "model", model, about.models, f" of {method}")
+        if about.from_study:
+            there = path.replace(f"results/{study.name}/", f"results/{about.from_study}/")
+            raise DpmcError(f"{path}: {study.name} takes {method} from another study; it is {there}")
+        if epsilon := named.get("epsilon"):
+            _known(path, "epsilon", epsilon, study.epsilons(model, method), f" of {method} on {model}")
+    if seed := named.get("seed"):
+        seeds = list(map(str, range(study.seeds)))
+        if seed not in seeds:
+            raise DpmcError(f"{path}: seed: {seed!r} must be 0 to {seeds[-1]}, by seeds of {study.name}")
+
+
+def _known(path: str, what: str, name: str, known: Collection[str], whose: str = "") -> None:
+    """Raise DpmcError unless a name is known."""
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1, 0.6)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise DpmcError(f"{path}: {what}: {name!r} is unknown; {meant}known{whose}: {', '.join(known)}")
