@@ -110,13 +110,7 @@ def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
     for size, gradients in (("method", MOST_SEEDS), ("cell", FEW_SEEDS)):
         found = parts(thesis, size, lambda *cell: 0)
         for part, methods in found.items():
-<<<<<<< HEAD
-            most = (
-                gradients if {"dp-hmc", "hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
-            )
-=======
             most = gradients if {"dp-hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
->>>>>>> pipe
             assert len(part.seeds) <= most
         of_hmc = [
             part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"
@@ -149,6 +143,8 @@ def test_a_chain_in_the_folder_of_another_is_named(made, tmp_path, capsys) -> No
     shutil.copytree(made / "results/small/chains/circle/dp-penalty/eps-0.5", folder)
     data = ("--data", str(made / "data/small/circle/published.nc"))
     study = ("--study", str(made / "config/studies/small.yaml"), "--model", "circle")
-    assert main(("evaluate", *study, *data, "--chains", str(folder), "--output", str(tmp_path / "m.csv"))) == 2
+    assert (
+        main(("evaluate", *study, *data, "--chains", str(folder), "--output", str(tmp_path / "m.csv"))) == 2
+    )
     words = f"{folder}/seed-0.nc: holds the chains of dp-penalty at epsilon 0.5, seed 0, whose file is "
     assert words + "dp-penalty/eps-0.5/seed-0.nc" in capsys.readouterr().err
