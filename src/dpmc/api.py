@@ -19,7 +19,15 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import given_path
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
+from dpmc.common.values import (
+    MOST_CHAINS,
+    MOST_ROWS_PER_PERSON,
+    MOST_STARTS,
+    STARTS,
+    array,
+    count,
+    delta_below,
+)
 from dpmc.common.values import checked as checked
 from dpmc.models import Definition
 from dpmc.models.own import given_model
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
 
     from dpmc.data.problem import Problem
 
-STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
 Hyperparameters: TypeAlias = "Mapping[str, Any] | str | Path | None"

@@ -28,4 +28,4 @@ class Fit(Reading):
 
     def report(self, path: str | Path, level: float = 0.9) -> Path:
         """Write one HTML file with question, guarantee, answer, picture, codebook and how to draw again."""
-        return report.write(self, path, level=level)
+        return report.write_report(self, path, level=level)

@@ -12,7 +12,7 @@ from dpmc.common.errors import DpmcError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEIGHT, WIDTH = 0.32, 6.5  #: inches of a coefficient, and of the figure
+ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
 COLOURS = {"interval": "#1f5a8c", "without privacy": "#e08a1e"}
 
 
@@ -35,7 +35,7 @@ def forest(fit: Reading, level: float = 0.9) -> Figure:
     noise = np.clip(1.0 - (sds[1] / sds[0]) ** 2, 0.0, 1.0)
     prior = np.broadcast_to(fit.prior_sd, fit.model.dimension)[first : first + len(names)]
     place = np.arange(len(names))[::-1]
-    figure = Figure(figsize=(WIDTH, 1.2 + HEIGHT * len(names)), layout="constrained")
+    figure = Figure(figsize=(INCHES, 1.2 + ROW_INCHES * len(names)), layout="constrained")
     axes = figure.subplots()
     widest = 1.1 * float(np.max(np.abs(mean) + side * sds[0]))
     shown = np.minimum(side * prior, widest)
@@ -62,7 +62,7 @@ def bands(fit: Reading, column: str, level: float = 0.9) -> Figure:
     """Draw the expected outcome along a column with its interval, other columns at their centre."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+    figure = Figure(figsize=(INCHES, 3.6), layout="constrained")
     axes = figure.subplots()
     table, places = fit.along(column, level)
     if isinstance(places[0], str):

@@ -17,11 +17,11 @@ from dpmc.algorithms import ALGORITHMS, algorithm_class
 from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.analysis.fitting import model_of
 from dpmc.analysis.plan import Plan, Prediction
-from dpmc.api import STARTS, delta_for, named_model
+from dpmc.api import delta_for, named_model
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon, stream
-from dpmc.common.values import MOST_ROWS_PER_PERSON, array, checked, count, shown
+from dpmc.common.values import MOST_ROWS_PER_PERSON, STARTS, array, checked, count, shown
 from dpmc.data import datasets
 from dpmc.data.problem import Exact, Problem
 from dpmc.metrics.cell import second_half_of

@@ -85,7 +85,7 @@ class Reading:
         model: Any = None,
         prior_sd: ArrayLike | None = None,
     ) -> None:
-        self.trees, self._posterior, sds = answers.given(results, prior_sd)
+        self.trees, self._posterior, sds = answers.posterior_of_results(results, prior_sd)
         self.tree, attrs = self.trees[0], self.trees[0].attrs
         if model is None:
             name = answers.model_id(attrs)

@@ -29,18 +29,18 @@ RELEASED = (
     "reads it learns almost the same whether any one row is in the table, or is another one. Its intervals "
     "count the noise that this took."
 )
-LAB = (
+OF_THE_LAB = (
     "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for "
-    "research, not for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
+    "research, not for publication. Whoever knows the seed can check a guess of the rows."
 )
 
 
-def write(fit: Reading, path: str | Path, file: str = "", level: float = 0.9) -> Path:
+def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 0.9) -> Path:
     """Write the report of a fit as one HTML file; `file` is the name of the release that it is of."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
     numbers = {key: float(about[key]) for key in ("epsilon", "delta")} | {"n": int(about["n"])}
-    said = (RELEASED if fit.is_release else LAB).format(**numbers)
+    said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers)
     picture = io.BytesIO()
     if len(fit.names) > int(fit.model.design.intercept):
         forest(fit, level).savefig(picture, format="png", dpi=160, metadata={"Software": None})

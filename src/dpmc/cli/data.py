@@ -6,11 +6,11 @@ import json
 from dpmc.cli import outputs
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import STARTS
 from dpmc.data import sources
 from dpmc.data.tables import names_in, odd_entries
 from dpmc.models.codebook import Codebook, template
 from dpmc.studies import load_study, problem_of
-from dpmc.studies.study import STARTS
 
 
 def data(options: argparse.Namespace) -> None:

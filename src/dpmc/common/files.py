@@ -39,7 +39,7 @@ def stem(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).stem
 
 
-def beside(path: Path, ending: str) -> Path:
+def file_named_as(path: Path, ending: str) -> Path:
     """Return the path of a file with this further ending, of a long name with its digest in place of it."""
     name = os.fsencode(path.name)
     short = path.name if len(name) <= LONG_NAME else hashlib.sha256(name).hexdigest()[:32]

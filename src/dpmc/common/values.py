@@ -19,6 +19,7 @@ MOST = 10**9
 #: Largest number of a model's parameters: covariances have its square.
 MOST_PARAMETERS = 10_000
 
+STARTS = 20  #: start points in a data set, at least; further ones follow from their number
 #: Largest number of start points: one for each chain of each seed up to the largest.
 MOST_STARTS = 1_000_000
 

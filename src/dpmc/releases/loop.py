@@ -121,7 +121,7 @@ def release(
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
-            partial = files.beside(output, ".partial")
+            partial = files.file_named_as(output, ".partial")
             unfinished = read_partial(partial, wanted)
             if unfinished is None:
                 write_partial(partial, {}, {"facts": wanted, "run": name})

@@ -76,7 +76,7 @@ def posterior(
     length = checked("posterior: draws", count, draws, 1, MOST_DRAWS)
     size = checked("posterior: chains", count, chains, 1, MOST_CHAINS)
     seed = checked("posterior: seed", count, seed, 0)
-    trees, found, sds = given(results, prior_sd)
+    trees, found, sds = posterior_of_results(results, prior_sd)
     drawn = [found.draws(stream("posterior", seed, chain), length) for chain in range(size)]
     first = trees[0]
     root = {key: first.attrs[key] for key in KEPT if key in first.attrs}
@@ -95,7 +95,7 @@ def posterior(
     return xarray.DataTree.from_dict(groups)
 
 
-def given(
+def posterior_of_results(
     results: ResultOrFile | Sequence[ResultOrFile], prior_sd: ArrayLike | None = None
 ) -> tuple[list[xarray.DataTree], Posterior, np.ndarray | None]:
     """Return results as trees, the posterior given their answers, and the sds of its prior, as `posterior`.
