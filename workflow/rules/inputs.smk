@@ -1,9 +1,11 @@
 # Functions that return inputs, parameters and priorities of rules. In a file of their own, as `snakemake --lint` asks.
 import hashlib
+import itertools
 from contextlib import suppress
 
 from dpmc import models
 from dpmc.common import sources
+from dpmc.studies.sizes import Part, is_untried, parts, size_of_jobs
 from dpmc.tuning.search import VERSIONED_MODULES, searched_pairs
 from snakemake.exceptions import WorkflowError
 
@@ -13,9 +15,6 @@ CHAIN = f"{CELL}/seed-{{seed}}.nc"
 FOUND = "data/downloads/{source}.found"
 TUNED = "results/{study}/tuning/{model}/{method}.yaml"
 SEARCHED = "results/{study}/search/{model}/{method}.yaml"
-MANY_JOBS = (
-    16  # if so many may run at once, a job makes a cell, so that none waits for the longest method
-)
 
 with open(f"{PUBLISHED}/mmd.csv") as table:
     PUBLISHED_MODELS = {line.split(",")[0] for line in table}
@@ -160,20 +159,87 @@ def jobs_at_once():
     return max(given_cores(), workflow.nodes or 1)
 
 
-def hyperparameters(study, model, wildcards):
-    """Return the tuning file; nothing for untried settings, for which `dpmc sample` reads the pinned ones."""
-    if "method" in wildcards.keys() and study.is_tried(model, wildcards.method):
+def chains_made():
+    """Yield <study>/<model>/<method>/<epsilon>=<number of the first seeds that have chains>.
+
+    Only of studies that have some of their chains: with all or none there is nothing to tell apart.
+    """
+    for name, study in STUDIES.items():
+        numbers = {}
+        for model, method, epsilon in study.cells():
+            folder = CELL.format(study=name, model=model, method=method, epsilon=epsilon)
+            there = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+            number = next(n for n in itertools.count() if f"seed-{n}.nc" not in there)
+            numbers[f"{name}/{model}/{method}/{epsilon}"] = min(number, study.seeds)
+        if len({*numbers.values(), study.seeds}) > 1 and any(numbers.values()):
+            yield from (f"{cell}={number}" for cell, number in numbers.items() if number)
+
+
+def made(study, *cell):
+    """Return how many of the first seeds of a cell (model, method, ε) had chains when the run was planned."""
+    return int(MADE.get("/".join([study.name, *cell]), 0))
+
+
+def sampled_together(part, methods):
+    """Return wildcards of chains with their values in one job, by its size."""
+    known = {}
+    if JOB == "method" and not part.algorithm:
+        known["epsilon"] = part.epsilons
+    if JOB == "method" and part.algorithm:
+        known["method"] = methods  # there is one ε, inf
+    if JOB != "chain":
+        known["seed"] = part.seeds
+    return known
+
+
+def sampling_log(study, part, methods):
+    """Return the path of the log of a sampling job without its ending."""
+    which = ["eps-{epsilon}"] if JOB != "method" or part.algorithm else []
+    if JOB == "chain":
+        which.append("seed-{seed}")
+    elif len(part.seeds) < study.seeds:
+        which.append(f"seeds-{part.seeds[0]}-{part.seeds[-1]}")
+    if JOB == "method" and part.epsilons != study.epsilons(part.model, methods[0]):
+        which.append("eps-" + "-".join(part.epsilons))
+    return "/".join(["logs/{study}/sampling/{model}/{method}", *filter(None, ["-".join(which)])])
+
+
+def sampling_name(study, part):
+    """Return the name of a rule of sampling: study and model, and what is not as for the whole model."""
+    seeds = [] if len(part.seeds) == study.seeds else ["seeds", str(part.seeds[0]), str(part.seeds[-1])]
+    own = [] if part.epsilons == study.model(part.model).epsilons else ["eps", *part.epsilons]
+    return "_".join(filter(None, ("sample", study.name, part.model, part.algorithm, *own, *seeds)))
+
+
+def sampling_runs(part, methods, wildcards, output):
+    """Return the options that name the chains of a job. Snakemake does not compare what is made of outputs."""
+    epsilons = [wildcards.epsilon] if "epsilon" in wildcards.keys() else part.epsilons
+    seeds = [wildcards.seed] if "seed" in wildcards.keys() else part.seeds
+    chosen = [wildcards.method] if "method" in wildcards.keys() else methods
+    place = output[0].partition("/eps-")[0].rpartition("/")[0]
+    files = [f"{place}/{method}/eps-{{epsilon}}/seed-{{seed}}.nc" for method in chosen]
+    return ["--epsilon", *epsilons, "--seed", *map(str, seeds), "--output", *files]
+
+
+def is_found(study, model, method):
+    """Return whether the hyperparameters of a method are found by a search."""
+    return study.tuning.mode == "search" and study.is_tried(model, method)
+
+
+def hyperparameters_found(study, model, wildcards):
+    """Return the tuning file of a search; `dpmc sample` reads pinned settings, for which no chain waits."""
+    if "method" in wildcards.keys() and is_found(study, model, wildcards.method):
         return TUNED.format(study=study.name, model=model, method=wildcards.method)
     return []
 
 
-def sampling_settings(study, model, methods, wildcards):
+def sampling_settings(study, part, methods, wildcards):
     """Return what determines the draws of a method, or of all that may share a job, besides inputs, ε and seed."""
     settings = ""
-    for method in methods if without_budget(study, model, methods[0]) else [wildcards.method]:
-        settings += chain_settings(study, model, method, epsilon="")
-        if not study.is_tried(model, method):
-            settings += json.dumps(pinned(study, model, method), sort_keys=True)
+    for method in methods if part.algorithm else [wildcards.method]:
+        settings += chain_settings(study, part.model, method, epsilon="")
+        if not is_found(study, part.model, method):
+            settings += json.dumps(pinned(study, part.model, method), sort_keys=True)
     return settings
 
 
@@ -186,22 +252,6 @@ def sampling_priority(study, model, methods, wildcards):
     dimension = 0 if ":" in name else len(models.definition(name).true_theta)
     epsilon = float(wildcards.get("epsilon", 0))
     return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
-
-
-def without_budget(study, model, method):
-    """Return whether a method runs on a model without privacy and untried, for example with given clip bounds."""
-    return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
-
-
-def grids(study):
-    """Return (model, list of ε, algorithm of methods without a budget) -> the methods that the study runs there."""
-    found = {}
-    for model, method, _ in study.cells():
-        algorithm = study.method(method).algorithm if without_budget(study, model, method) else ""
-        methods = found.setdefault((model, study.epsilons(model, method), algorithm), [])
-        if method not in methods:
-            methods.append(method)
-    return found
 
 
 def study_metrics(wildcards):

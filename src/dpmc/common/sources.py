@@ -25,6 +25,7 @@ from pathlib import Path
 
 from dpmc.common.shipped import PACKAGE
 
+CODEBOOKS = (".yaml", ".yml", ".json")  #: ends of the names of files that a text of a user's module names
 #: A text like "dpmc.reports.tables.models" or "dpmc.algorithms.hmc:HMC" names a module that is loaded later.
 MODULE_IN_TEXT = re.compile(r"(\w+(?:\.\w+)*):\w+|(\w+(?:\.\w+)+)")
 
@@ -55,7 +56,7 @@ def file_beside(reference: str, *folders: Path) -> Path | None:
 
 
 def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> dict[str, str]:
-    """Return module -> digest of all that `roots` import, and of the YAML files that these read."""
+    """Return module -> digest of all that `roots` import, and of the YAML and JSON files that these read."""
     folders = tuple(root.parent for root in roots if isinstance(root, Path))
     todo = [(r.stem, r) if isinstance(r, Path) else (r, _file(r, folders)) for r in roots]
     if missing := [module for module, path in todo if path is None]:
@@ -71,12 +72,17 @@ def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> dict[str
         if b"__file__" in text and path.is_relative_to(PACKAGE):  # it may read tables beside it
             tables = path.parent.glob("*.yaml")
             sources |= {f"{module}:{file.name}": _digest(file.read_bytes()) for file in tables}
+        if not path.is_relative_to(PACKAGE):  # a user's module may name its codebook
+            named = [path.parent / name for name in imports if name.endswith(CODEBOOKS)]
+            sources |= {
+                f"{module}:{file.name}": _digest(file.read_bytes()) for file in named if file.is_file()
+            }
         # What `dpmc` itself loads is its interface for others: no module of the package uses it.
         if module == PACKAGE.name:
             continue
         for name in imports:
             names = itertools.accumulate(name.split("."), "{}.{}".format)  # its packages are imported, too
-            todo += [(part, _file(part, folders)) for part in names]
+            todo += [(part, _file(part, folders)) for part in names if part not in sources]
             if name.endswith(".*") and (init := _file(name[:-2], folders)):
                 todo += [(f"{name[:-2]}.{file.stem}", file) for file in init.parent.glob("[!_]*.py")]
     return sources
@@ -88,8 +94,15 @@ def _digest(content: bytes) -> str:
 
 def _file(module: str, folders: tuple[Path, ...]) -> Path | None:
     """Return the file of a module of the package, or of one in `folders`; None for any other."""
-    if module.partition(".")[0] == PACKAGE.name:
-        folders = (PACKAGE.parent,)
+    return _of_package(module) if module.partition(".")[0] == PACKAGE.name else _beside(module, folders)
+
+
+@functools.cache  # its files do not change under a process
+def _of_package(module: str) -> Path | None:
+    return _beside(module, (PACKAGE.parent,))
+
+
+def _beside(module: str, folders: tuple[Path, ...]) -> Path | None:
     path = module.replace(".", "/")
     files = (folder / f"{path}{end}" for folder in folders for end in (".py", "/__init__.py"))
     return next((file for file in files if file.is_file()), None)
@@ -100,7 +113,8 @@ def _read(text: bytes, package: str) -> tuple[str, frozenset[str]]:
     """Return the digest of a module's text, and the names that it imports, of modules and of others."""
     try:
         tree = ast.parse(text)
-        for node in ast.walk(tree):
+        nodes: list[ast.AST] = [tree]
+        for node in nodes:  # grows: each node is followed by its children
             if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
                 node.body = []
             elif isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -110,7 +124,8 @@ def _read(text: bytes, package: str) -> tuple[str, frozenset[str]]:
                     for part in node.body
                     if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
                 ]
-        imports = frozenset(name for node in ast.walk(tree) for name in _imports(node, package))
+            nodes.extend(ast.iter_child_nodes(node))
+        imports = frozenset(name for node in nodes for name in _imports(node, package))
     except (SyntaxError, ValueError, ImportError):  # a user's file, which is reported when it is run
         return _digest(text), frozenset()
     return _digest(ast.dump(tree).encode()), imports
@@ -128,3 +143,5 @@ def _imports(node: ast.AST, package: str) -> Iterator[str]:
             yield f"{start}*"  # as in f"dpmc.cli.{name}"
         case ast.Constant(value=str(text)) if named := MODULE_IN_TEXT.fullmatch(text):
             yield named[1] or named[2]
+        case ast.Constant(value=str(text)) if text.endswith(CODEBOOKS):
+            yield text

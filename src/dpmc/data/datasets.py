@@ -187,13 +187,24 @@ def _problem(
     problem = Problem(**public, rows=rows, starts=np.empty((0, d)), exact=Exact.unknown(d))
     if is_public(dataset):
         problem.exact = exact_posterior(problem)
-        names: tuple[str, ...] = (dataset, label)
-        draws = problem.exact.reference
-    else:
-        # No ε covers start points, so they must not depend on private rows, nor on the name of these.
-        names, draws = ("own rows",), _public_draws(model_id, definition, len(rows))
-    problem.starts = _starts(definition, names, draws, starts)
+    add_starts(problem, definition, starts)
     return problem
+
+
+@one_blas_thread()
+def add_starts(problem: Problem, definition: Definition, number: int) -> None:
+    """Give a problem `number` start points, if it has fewer; the first ones do not depend on the number.
+
+    A single one, of a problem made with `start="true"`, stays the start of all chains.
+    """
+    if len(problem.starts) == 1 or len(problem.starts) >= number:
+        return
+    names: tuple[str, ...] = (problem.dataset, problem.label)
+    draws = problem.exact.reference
+    if not is_public(problem.dataset):
+        # No ε covers start points, so they must not depend on private rows, nor on the name of these.
+        names, draws = ("own rows",), _public_draws(problem.model_id, definition, problem.n)
+    problem.starts = _starts(definition, names, draws, number)
 
 
 def _public_draws(model_id: str, definition: Definition, n: int) -> np.ndarray:

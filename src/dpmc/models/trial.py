@@ -20,7 +20,7 @@ from dpmc.evaluators.calls import (
     MOST_ROWS,
     WrongResult,
     gradient_by_form,
-    gradient_by_weights,
+    gradient_by_sigmoid,
     log_likelihood,
     log_likelihood_gradient,
     name_of,
@@ -29,7 +29,7 @@ from dpmc.evaluators.calls import (
     summaries,
     without_warnings,
 )
-from dpmc.models.own import OwnModel
+from dpmc.models.own import OwnModel, is_regression_of_ours
 
 LEAST_DUMMIES = 5  #: rows on which gradients are compared with finite differences, at least
 DUMMIES, NUMBERS = 1000, 200_000  #: dummy rows of a kind; fewer if they or gradients have more numbers
@@ -48,7 +48,7 @@ SOME = 50  #: components of a gradient that are compared away from the start poi
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
 
 #: Forms of a gradient, and how it is computed by them; forms at one θ.
-BY_FORM = {"gradient_form": gradient_by_form, "weighted_form": gradient_by_weights}
+BY_FORM = {"gradient_form": gradient_by_form, "sigmoid_form": gradient_by_sigmoid}
 OF_ONE_POSITION = (*BY_FORM, "line", "link")
 
 Method = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
@@ -66,6 +66,8 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
         if type(model).__module__.startswith("dpmc.models."):
             return
         model = OwnModel(model, type(model).__name__)
+    if is_regression_of_ours(model.given):
+        return
     start, positions = starts[0], _positions(starts)
     with without_warnings():
         model.log_prior(start)

@@ -24,7 +24,7 @@ from dpmc.studies.hyperparameters import (
     pinned_hyperparameters,
 )
 from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys
-from dpmc.studies.study import Study
+from dpmc.studies.study import STARTS, Study
 
 S = TypeVar("S", bound=Setting)
 MANY = 10**6  #: rows, for a question whose answer does not depend on their number
@@ -44,7 +44,7 @@ def read_model_rows(study: Study, model: str, file: Path) -> np.ndarray:
     columns = spec.columns or getattr(known, "column_names", None)
     named = file == spec.rows_file
     with study.document.blamed("models", model, "data") if named else nullcontext():
-        persons = tables.Persons(study.person, study.rows_per_person) if study.person else None
+        persons = tables.Persons(study.person, study.rows_per_person)
         return tables.read_rows(file, columns, getattr(known, "coding", None), persons)
 
 
@@ -82,6 +82,7 @@ def problem_of(
                 raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
         if spec.n not in (None, problem.n):
             raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
+        datasets.add_starts(problem, definition_of(study, label), max(starts, study.start_points))
         return datasets.with_exact(problem) if exact else problem
     definition, starts = definition_of(study, label), max(starts, study.start_points)
     file = rows or file or (spec.rows_file if dataset in (None, spec.data) else None)
@@ -166,7 +167,7 @@ def data_settings(study: Study, model: str) -> str:
     rows = [getattr(spec, name) for name in ModelSpec.that_change(Changes.ROWS) if getattr(spec, name)]
     from dpmc.data import datasets  # slow to import
 
-    version = [study.start_points, datasets.DATA_VERSION, *pictures, *rows]
+    version = [STARTS, datasets.DATA_VERSION, *pictures, *rows]
     return json.dumps([*own, *version]) + source_version(study, model)
 
 

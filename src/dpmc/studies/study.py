@@ -14,6 +14,9 @@ from dpmc.studies.documents import Document
 from dpmc.studies.keys import NOTHING, ROWS, MethodSpec, ModelSpec, Tuning, key
 
 
+STARTS = 20  #: start points in a data file, for any number of seeds; further ones follow from their number
+
+
 class StudyModel(ModelSpec):
     """A model of a study, its data and its budgets; `data` of a file of rows is its name without suffix."""
 
@@ -50,8 +53,8 @@ class Study:
 
     @property
     def start_points(self) -> int:
-        """Return the number of start points: one for each chain of evaluation or tuning, at least 20."""
-        return max(20, max(self.seeds, self.tuning.seeds) * self.chains)
+        """Return the number of start points: one for each chain of evaluation or tuning, at least `STARTS`."""
+        return max(STARTS, max(self.seeds, self.tuning.seeds) * self.chains)
 
     def delta_for(self, n: int) -> float:
         """Return δ for n rows; raise DpmcError unless it is between 0 and 1/n."""

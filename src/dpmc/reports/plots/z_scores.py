@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from scipy.stats import beta, norm
 
 from dpmc.metrics.table import read_table
 from dpmc.reports.plots import ToDraw, layout, style
@@ -61,6 +60,8 @@ def draw(given: ToDraw) -> Figure:
 
 def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return medians of so many sorted independent standard normal numbers, and bounds of 95 % of each."""
+    from scipy.stats import beta, norm  # slow to import, and not needed to plan a run
+
     rank = np.arange(1, count + 1)
     # the i-th of n uniform numbers has the law Beta(i, n + 1 - i)
     low, median, high = (norm.ppf(beta.ppf(share, rank, count + 1 - rank)) for share in (0.025, 0.5, 0.975))

@@ -1,0 +1,63 @@
+"""How much one sampling job makes: decided here, for the rules and for whoever simulates them."""
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+from dpmc.algorithms import algorithm_class
+from dpmc.studies.study import Study
+
+Size = Literal["method", "cell", "chain"]
+SIZES: tuple[Size, ...] = ("method", "cell", "chain")
+MANY_JOBS = 16  #: if so many may run at once, a job makes a cell, so that none waits for the longest method
+MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with all outputs of a rule
+FEW_SEEDS = 5  #: of a cell of a method with gradients, which are the longest
+
+#: (model, method, ε) -> how many of the first seeds have chains
+Made = Callable[[str, str, str], int]
+
+
+class Part(NamedTuple):
+    """Chains of a model that share rules of sampling."""
+
+    model: str
+    epsilons: tuple[str, ...]
+    algorithm: str  # of methods without a budget, which share a job; else ""
+    seeds: range
+
+
+def size_of_jobs(at_once: int) -> Size:
+    """Return what a job makes if so many may run at once."""
+    return "cell" if at_once >= MANY_JOBS else "method"
+
+
+def is_untried(study: Study, model: str, method: str) -> bool:
+    """Return whether a method runs on a model without privacy and untried, for example with given clip bounds."""
+    return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
+
+
+def parts(study: Study, size: Size, made: Made) -> dict[Part, list[str]]:
+    """Return the parts that a study runs, with their methods.
+
+    Chains that are there, of the first seeds or of some ε, are parts of their own: others do not make them anew.
+    """
+    units: dict[tuple[str, tuple[str, ...], str, str], list[str]] = {}
+    for model, method in study.pairs():
+        shared = study.method(method).algorithm if is_untried(study, model, method) else ""
+        alone = "" if shared else method
+        units.setdefault((model, study.epsilons(model, method), shared, alone), []).append(method)
+    found: dict[Part, list[str]] = {}
+    for (model, epsilons, algorithm, _), methods in units.items():
+        there = {e: min(made(model, method, e) for method in methods) for e in epsilons}
+        long = any(algorithm_class(study.method(method).algorithm).uses_gradients for method in methods)
+        most = FEW_SEEDS if size == "cell" and long else MOST_SEEDS
+        for done in dict.fromkeys(there.values()):
+            alike = tuple(e for e in epsilons if there[e] == done)
+            for seeds in _blocks(study.seeds, done, most):
+                found.setdefault(Part(model, alike, algorithm, seeds), []).extend(methods)
+    return found
+
+
+def _blocks(seeds: int, done: int, most: int) -> Iterator[range]:
+    """Yield the seeds of each job, at most `most`; those before `done` are apart from the others."""
+    cuts = sorted({*range(0, seeds, most), min(done, seeds), seeds})
+    yield from map(range, cuts[:-1], cuts[1:])
