@@ -89,7 +89,7 @@ class AffineModel(Model, Protocol):
 class SoftplusModel(Model, Protocol):
     """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1.
 
-    Without a `weighted_form`, `log_likelihood_gradient` is called instead, which is slower.
+    Without a `sigmoid_form`, `log_likelihood_gradient` is called instead, which is slower.
     """
 
     @property
@@ -105,7 +105,7 @@ class SoftplusModel(Model, Protocol):
     def link(self, theta: Array) -> tuple[Array, Array]:
         """Return β (chains, k) and η (chains,)."""
 
-    def weighted_form(self, theta: Array) -> tuple[Array, Array]:
+    def sigmoid_form(self, theta: Array) -> tuple[Array, Array]:
         """Return G (chains, d, m), h (chains, d) of ∇ ln p(x|θ) = G u + h.
 
         u are the first m of the 2k + 1 terms w t, w and t, w = s/(1 + e^−(β·t + η)).

@@ -316,6 +316,7 @@ def test_rows_that_a_model_refuses_count_as_0_and_are_checked_one_by_one() -> No
 
 def test_rows_of_a_regression_are_checked_together_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     model = given_model(dpmc.PoissonRegression("y", ["a"], levels={"b": list("xyz")}))[1].model
+    monkeypatch.setattr("dpmc.evaluators.calls.MOST_ROWS", 700)
     entries = np.array([0.0, 1.0, 2.0, 3.0, -1.0, 0.5, *ODD])
     rows = np.random.default_rng(3).choice(entries, (3000, 3))
     rows[:300] = np.random.default_rng(4).choice(entries[:3], (300, 3))

@@ -327,7 +327,9 @@ def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
     with calls.without_warnings():
         usable: np.ndarray = (np.abs(rows) <= calls.LARGEST_VALUE).all(axis=1)  # NaN is not
         if type(given).__module__ == "dpmc.models.regression":
-            return usable & given.allowed_rows(rows)
+            for i in range(0, len(rows), calls.MOST_ROWS):  # terms of a formula are many
+                usable[i : i + calls.MOST_ROWS] &= given.allowed_rows(rows[i : i + calls.MOST_ROWS])
+            return usable
         check = getattr(model, "check_rows", None)
         for j in np.flatnonzero(usable) if check is not None else ():
             row = rows[j : j + 1].copy()

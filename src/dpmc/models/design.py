@@ -283,7 +283,7 @@ class Design:
         return x
 
     def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
-        """Yield for each category, exposure and weight of x (n, columns) the rows where it is none."""
+        """Yield the entries of x (n, columns) that no category, exposure or weight can be."""
         for i, (name, known) in enumerate(self.coding.levels.items(), len(self.centre)):
             wrong = ~np.isin(x[:, i], range(len(known)))
             rule = f"the place of a level of {name}, 0 to {len(known) - 1}"
@@ -295,8 +295,8 @@ class Design:
                 entries, ~np.isfinite(self.shift.at(entries)), f"{who}: {key} {self.shift.name}", rule
             )
         for name, most in self.weights.items():
-            wrong = ~((x[:, -1] >= 0.0) & (x[:, -1] <= most))
-            yield Fault(x[:, -1], wrong, f"{who}: weights {name}", f"from 0 to {most:g}, the maximum")
+            rule = f"from 0 to {most:g}, the maximum"
+            yield Fault(x[:, -1], ~((x[:, -1] >= 0.0) & (x[:, -1] <= most)), f"{who}: weights {name}", rule)
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Draw predictors (n, columns) that are normal with the given scales, as the codebook, or 0 and 1.

@@ -211,10 +211,10 @@ class FormulaDesign(Design):
         return z
 
     def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
-        """Yield what `Design.faults` does, and for each term the rows where it is not finite."""
+        """Yield those of `Design.faults`, and of each term the values that are not finite."""
         yield from super().faults(x, who)
-        for term, t in zip(self.terms, self.own_terms(x).T, strict=True):
-            yield Fault(t, ~np.isfinite(t), f"{who}: {term.name}", "a finite number")
+        for term, values in zip(self.terms, self.own_terms(x).T, strict=True):
+            yield Fault(values, ~np.isfinite(values), f"{who}: {term.name}", "a finite number")
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Draw fields (n, columns) as `Design.simulate`, in place of rows without a finite term others."""
