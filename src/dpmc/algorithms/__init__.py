@@ -38,6 +38,11 @@ _CLASSES = {
 ALGORITHMS = tuple(_CLASSES)
 
 
+def answering(fact: str) -> list[str]:
+    """Return the names of the algorithms whose class says that it has a fact, such as `is_of_regressions`."""
+    return [name for name in ALGORITHMS if getattr(algorithm_class(name), fact, False)]
+
+
 def algorithm_class(name: str) -> "type[Algorithm]":
     """Return the class of an algorithm id; raise DpmcError for an unknown id."""
     if name not in _CLASSES:

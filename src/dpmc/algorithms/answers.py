@@ -38,6 +38,8 @@ class Answer(Algorithm):
 
     calibrates_run = True
     default_iterations = FREE_DRAWS
+    is_of_regressions: ClassVar[bool] = False  #: whether it answers for regressions, with normal coefficients
+    is_planned: ClassVar[bool] = False  #: whether `dpmc.plan` looks whether it answers for a model
     needs_model: ClassVar[bool] = False  #: whether a posterior needs more of the model than the answer has
     _posteriors: dict[bytes, Posterior] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -76,6 +78,16 @@ class Answer(Algorithm):
     @classmethod
     def given_all(cls, answers: Sequence[Answered], about: About) -> Posterior:
         """Return the posterior given several answers about the same rows, of a method that knows it."""
+        raise NotImplementedError
+
+    @classmethod
+    def covariance_without_noise(
+        cls, answers: Sequence[Answered], prior_sd: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the covariance of coefficients (p, p) that the rows would have given without noise.
+
+        It follows from the answers, so that it may be published with them; `prior_sd` as in `About`.
+        """
         raise NotImplementedError
 
     def prepare(

@@ -75,6 +75,7 @@ class NoisyScores(Answer):
     )
     information_share: float = fraction("budget's share for the information", default=0.2, most=LARGEST_SHARE)
 
+    is_of_regressions = is_planned = True
     asks = frozenset({LENGTH, SCORES})
     arrays = MappingProxyType({**Round.dimensions(), "prior_sd": ("parameter",)})
     explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
@@ -182,6 +183,13 @@ class NoisyScores(Answer):
     def given_all(cls, answers: Sequence[Answered], about: About) -> Posterior:
         return posterior_given(answers, about.n, about.prior_sd)
 
+    @classmethod
+    def covariance_without_noise(
+        cls, answers: Sequence[Answered], prior_sd: np.ndarray | None = None
+    ) -> np.ndarray:
+        main, prior, _ = _known(answers, prior_sd)
+        return without_noise(main, prior)
+
 
 def answered_by(step: Steps, numbers: np.ndarray) -> Question | None:
     """Return the next question after these noisy numbers; None after the last one."""
@@ -237,15 +245,6 @@ def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | 
         return GaussianPosterior(*found)
     own = log_sd_of(main, n, log_sd)
     return GaussianPosterior(np.append(found.mean, own.mean), block_diag(found.covariance, own.variance))
-
-
-def covariance_without_noise(answers: Sequence[Answered], prior_sd: np.ndarray | None = None) -> np.ndarray:
-    """Return the covariance (p, p) of coefficients that the rows would have given without noise.
-
-    It follows from the answers, so that it may be published with them. Arguments as of `posterior_given`.
-    """
-    main, prior, _ = _known(answers, prior_sd)
-    return without_noise(main, prior)
 
 
 def _known(

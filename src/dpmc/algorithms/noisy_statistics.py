@@ -34,6 +34,7 @@ class NoisyStatistics(Answer):
     noise: str = choice("account for the noise, or ignore it", "integrated", "ignored")
 
     draws_version = 3
+    is_planned = True
     asks = frozenset({SUM})
     needs_model = True
     arrays = MappingProxyType({"sum": ("summary",), "sum_noise_sd": ()})

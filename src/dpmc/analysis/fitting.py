@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc import api, releasing
+from dpmc.algorithms import answering
 from dpmc.analysis.fit import Fit
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
@@ -24,7 +25,6 @@ FAMILIES = {
     "poisson": regression.PoissonRegression,
     "negative-binomial": regression.NegativeBinomialRegression,
 }
-ANSWERED_BY = "noisy-scores"
 
 
 def model_of(
@@ -94,15 +94,16 @@ def fit(
         then.
     """
     model = model_of(formula, codebook, family, prior_sd=prior_sd, **options)
+    (method,) = answering("is_of_regressions")
     common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "progress": False}
     if ledger is None:
         for name, value in (("output", output), ("n", n)):
             if value is not None:
                 raise DpmcError(f"{name}: {shown(value)}: only a release has it; give its ledger")
         common |= {"seed": seed, "rows_per_person": rows_per_person}
-        tree = api.sample(model, data, ANSWERED_BY, **common)
+        tree = api.sample(model, data, method, **common)
     else:
         if rows_per_person != 1:
             raise DpmcError("rows_per_person: a release protects one row; give a table with one row a person")
-        tree = releasing.release(model, data, ANSWERED_BY, ledger=ledger, output=output, n=n, **common)
+        tree = releasing.release(model, data, method, ledger=ledger, output=output, n=n, **common)
     return Fit(tree, model=model)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import calibrated, read
-from dpmc.algorithms.noisy_scores import NoisyScores, covariance_without_noise
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import checked, count, real, shown
 from dpmc.data.chain_files import ResultOrFile
+from dpmc.models.regression import Regression
 from dpmc.releases import files
 from dpmc.results import answers
 
@@ -90,7 +90,7 @@ class Reading:
         if model is None:
             name = answers.model_id(attrs)
             known = files.known_model(attrs.get("description"), name)
-            if known is None or not hasattr(known.model, "own_units"):
+            if known is None or not isinstance(known.model, Regression):
                 raise DpmcError(f"fit: {shown(name)}: the file does not say its regression; give model=…")
             model = known.model
         self.model, self.names = model, list(model.design.coefficients)
@@ -102,7 +102,9 @@ class Reading:
         self.mean = self.units @ self._theta + shift
         self.covariance = self.units @ self._spread @ self.units.T
         self.prior_sd = np.asarray(model.prior_sd if sds is None else sds)
-        without = covariance_without_noise([answers.answer_of(tree) for tree in self.trees], sds)
+        answered = [answers.answer_of(tree) for tree in self.trees]
+        self._method = answers.method_of(answered[0])
+        without = self._method.covariance_without_noise(answered, sds)
         self.covariance_without_privacy = self.units @ without @ self.units.T
 
     def to_frame(self, level: float = 0.9) -> pandas.DataFrame:
@@ -216,7 +218,7 @@ class Reading:
             values = json.loads(str(tree.attrs["hyperparameters"]))
             budget = float(tree.attrs["epsilon"]), float(tree.attrs["delta"])
             method = read(
-                NoisyScores, calibrated(NoisyScores, values, *budget, n, 1), "fit", self.model.dimension
+                self._method, calibrated(self._method, values, *budget, n, 1), "fit", self.model.dimension
             )
             found += method.remarks(answers.answer_of(tree), self.model, n)
         return list(dict.fromkeys(found))

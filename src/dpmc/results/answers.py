@@ -118,7 +118,7 @@ def answer_of(tree: xarray.DataTree) -> dict[str, np.ndarray]:
     """Return the arrays of an answer; raise DpmcError for a result that has none."""
     group = tree["answer"].to_dataset() if "answer" in tree.children else {}
     found = {str(name): np.asarray(group[name].values, float) for name in group}
-    if _method_of(found) is None:
+    if method_of(found) is None:
         raise DpmcError(
             f"posterior: {shown(tree.attrs.get('method'))}: the result has no answer to draw from; those of "
             "methods that ask once have one"
@@ -126,7 +126,7 @@ def answer_of(tree: xarray.DataTree) -> dict[str, np.ndarray]:
     return found
 
 
-def _method_of(answer: Mapping[str, np.ndarray]) -> Any:
+def method_of(answer: Mapping[str, np.ndarray]) -> Any:
     """Return the method whose answers have these arrays; None if there is none."""
     return next((cls for cls in files.ANSWERING if answer.keys() == set(cls.arrays)), None)
 
@@ -145,7 +145,7 @@ def _posterior(
     own: list[Any] = [one.get("prior_sd") for one in answers]
     if sds is None and any(not np.array_equal(own[0], other) for other in own):
         raise DpmcError("posterior: the models of these results have different priors: give prior_sd")
-    cls = _method_of(answers[0])
+    cls = method_of(answers[0])
     if "given_all" not in vars(cls):
         raise DpmcError("posterior: this method needs its model: draw with dpmc.sample or dpmc.release")
     model = _model_of(tree.attrs, sds) if cls.needs_model else None
