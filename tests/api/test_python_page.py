@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dpmc
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "python.md").read_text()
 README = (ROOT / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""docs/how-to/an-analysis.md: its blocks run in order, in Python and in the shell; what it says of means holds."""
+"""docs/how-to/an-analysis.md: its blocks run in order, and what it says of means holds."""
 
 import re
 import shlex

@@ -72,10 +72,8 @@ def _facts(fit: Reading) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
     facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
-    facts["budget"] = " and ".join(
-        f"epsilon {float(tree.attrs['epsilon']):g}, delta {float(tree.attrs['delta']):.3g}"
-        for tree in fit.trees
-    )
+    spent = [(float(tree.attrs["epsilon"]), float(tree.attrs["delta"])) for tree in fit.trees]
+    facts["budget"] = " and ".join(f"epsilon {epsilon:g}, delta {delta:.3g}" for epsilon, delta in spent)
     facts["prior"] = (
         f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
     )
