@@ -68,10 +68,14 @@ getComputedStyle(document.querySelector("img")).position)].join(";")</script></b
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium")
-@pytest.mark.parametrize(("option", "paper"), [("", "rgb(255, 255, 255)"), ("--force-dark", "rgb(24, 24, 24)")])
+@pytest.mark.parametrize(
+    ("option", "paper"), [("", "rgb(255, 255, 255)"), ("--force-dark", "rgb(24, 24, 24)")]
+)
 def test_a_browser_of_390_pixels_shows_it_light_or_dark_and_enlarges_pictures(page, option, paper) -> None:
     page.write_text(page.read_text().replace("</body>", MEASURE))
-    dark = ["--blink-settings=preferredColorScheme=0"] if option else ["--blink-settings=preferredColorScheme=1"]
+    dark = (
+        ["--blink-settings=preferredColorScheme=0"] if option else ["--blink-settings=preferredColorScheme=1"]
+    )
     # A window is at least 500 pixels wide, a frame is not.
     frame = page.with_name("frame.html")
     frame.write_text(f'<iframe src="{page.name}" width="390" height="800"></iframe>')

@@ -58,7 +58,9 @@ def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(proje
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
 
 
-def test_a_project_has_the_profiles_of_clusters_and_runs_from_elsewhere(project: Path, tmp_path: Path) -> None:
+def test_a_project_has_the_profiles_of_clusters_and_runs_from_elsewhere(
+    project: Path, tmp_path: Path
+) -> None:
     for name in ("slurm", "generic"):
         assert (project / f"profiles/{name}/profile.yaml").read_bytes() == (
             ROOT / f"profiles/{name}/profile.yaml"
@@ -81,7 +83,9 @@ def test_the_figure_of_a_project_needs_no_exact_posterior(project: Path) -> None
         assert main(("sample", "--study", "regression.yaml", *cell, *seeds, "--output", output)) == 0
     models, files = plots.reads("coefficients", study)
     assert models == [] and len(files) == 8 and all(file.is_file() for file in files)
-    figure = plots.draw(plots.ToDraw(declared_figure(study.path, "coefficients"), None, study, Path("results")))
+    figure = plots.draw(
+        plots.ToDraw(declared_figure(study.path, "coefficients"), None, study, Path("results"))
+    )
     assert len(figure.axes) == 2  # intercept and slope
     dots = [line for line in figure.axes[1].lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
     means = [float(line.get_ydata()[0]) for line in dots]

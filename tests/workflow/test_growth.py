@@ -112,7 +112,9 @@ def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
         for part, methods in found.items():
             most = gradients if {"dp-hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
             assert len(part.seeds) <= most
-        of_hmc = [part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"]
+        of_hmc = [
+            part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"
+        ]
         assert [seed for seeds in of_hmc for seed in seeds] == [*range(50)]
 
 
@@ -120,7 +122,11 @@ def test_what_is_there_is_a_part_of_its_own(tmp_path) -> None:
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**REDUCED, "seeds": 5, "settings_of": "thesis"}))
     (tmp_path / "hyperparameters").symlink_to(ROOT / "config/hyperparameters")
     study = load_study(tmp_path / "small.yaml")
-    there = {("circle", "dp-penalty", "0.3"): 3, ("circle", "dp-penalty", "0.5"): 3, ("circle", "dp-hmc", "0.3"): 5}
+    there = {
+        ("circle", "dp-penalty", "0.3"): 3,
+        ("circle", "dp-penalty", "0.5"): 3,
+        ("circle", "dp-hmc", "0.3"): 5,
+    }
     found = parts(study, "method", lambda *cell: there.get(cell, 0))
     both = ("0.3", "0.5")
     assert found == {
@@ -137,6 +143,8 @@ def test_a_chain_in_the_folder_of_another_is_named(made, tmp_path, capsys) -> No
     shutil.copytree(made / "results/small/chains/circle/dp-penalty/eps-0.5", folder)
     data = ("--data", str(made / "data/small/circle/published.nc"))
     study = ("--study", str(made / "config/studies/small.yaml"), "--model", "circle")
-    assert main(("evaluate", *study, *data, "--chains", str(folder), "--output", str(tmp_path / "m.csv"))) == 2
+    assert (
+        main(("evaluate", *study, *data, "--chains", str(folder), "--output", str(tmp_path / "m.csv"))) == 2
+    )
     words = f"{folder}/seed-0.nc: holds the chains of dp-penalty at epsilon 0.5, seed 0, whose file is "
     assert words + "dp-penalty/eps-0.5/seed-0.nc" in capsys.readouterr().err

@@ -49,7 +49,9 @@ def figure_section(picture: Path, study: Study) -> Section:
     title = declared.title or picture.stem.replace("-", " ")
     data = base64.b64encode(picture.read_bytes()).decode()
     words = html.escape(f"{title}: {caption.partition('. ')[0]}")  # for those who do not see it
-    enlarge = f'<input type="checkbox" aria-label="enlarge {html.escape(title)}">'  # by click or space, no script
+    enlarge = (
+        f'<input type="checkbox" aria-label="enlarge {html.escape(title)}">'  # by click or space, no script
+    )
     image = f'<label>{enlarge}<img alt="{words}" src="data:image/png;base64,{data}"></label>'
     files = f'<a href="{picture.stem}.pdf">{picture.stem}.pdf</a>'
     below = f"<figcaption>{html.escape(caption)} {files}</figcaption>"

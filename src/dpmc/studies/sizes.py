@@ -1,4 +1,4 @@
-"""How much one sampling job makes, and what jobs ask of a cluster: decided here, for rules and whoever else asks."""
+"""How much one sampling job makes, and what jobs ask of a cluster: decided here, told to all."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -12,8 +12,8 @@ MANY_JOBS = 16  #: if so many may run at once, a job makes a cell, so that none 
 MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with all outputs of a rule
 FEW_SEEDS = 10  #: of a cell that takes long
 
-#: rule -> megabytes and minutes that its jobs ask for; twice as much each time that one is sent again. The study
-#: thesis took at most 734 MB and 4 minutes (sample), 480 and 0.3 (evaluate), 442 and 1 (tune), 398 and 0.3 (plot).
+#: rule -> megabytes and minutes that its jobs ask for; twice as much each time that one is sent again. The
+#: study thesis took at most 734 MB and 4 minutes (sample), 480, 0.3 (evaluate), 442, 1 (tune), 398, 0.3 (plot).
 ASKED: dict[str, tuple[int, int]] = {
     "budgets": (500, 20),
     "data": (500, 20),
@@ -45,7 +45,7 @@ def size_of_jobs(at_once: int) -> Size:
 
 
 def is_untried(study: Study, model: str, method: str) -> bool:
-    """Return whether a method runs on a model without privacy and untried, for example with given clip bounds."""
+    """Return whether a method runs on a model without privacy and untried, as with given clip bounds."""
     return study.epsilons(model, method) == ("inf",) and not study.is_tried(model, method)
 
 
@@ -58,7 +58,7 @@ def is_long(study: Study, model: str, method: str) -> bool:
 def parts(study: Study, size: Size, made: Made) -> dict[Part, list[str]]:
     """Return the parts that a study runs, with their methods.
 
-    Chains that are there, of the first seeds or of some ε, are parts of their own: others do not make them anew.
+    Chains that are there, of the first seeds or of some ε, are parts of their own, not made anew by others.
     """
     units: dict[tuple[str, tuple[str, ...], str, str], list[str]] = {}
     for model, method in study.pairs():

@@ -13,7 +13,6 @@ from dpmc.common.values import checked, delta_below, real
 from dpmc.studies.documents import Document
 from dpmc.studies.keys import NOTHING, ROWS, MethodSpec, ModelSpec, Tuning, key
 
-
 STARTS = 20  #: start points in a data file, for any number of seeds; further ones follow from their number
 
 
@@ -53,7 +52,7 @@ class Study:
 
     @property
     def start_points(self) -> int:
-        """Return the number of start points: one for each chain of evaluation or tuning, at least `STARTS`."""
+        """Return the number of start points: one for each chain of runs or trials, at least `STARTS`."""
         return max(STARTS, max(self.seeds, self.tuning.seeds) * self.chains)
 
     def delta_for(self, n: int) -> float:

@@ -181,7 +181,7 @@ def coefficients(given: ToDraw) -> Figure:
     They are those of the chains, so no exact posterior is needed; a panel shows one parameter of a model.
     """
     study, how = given.study, given.declared
-    runs: dict[tuple[str, str], list[tuple[float, str, Array]]] = {}  # model, parameter -> place, method, numbers
+    runs: dict[tuple[str, str], list[tuple[float, str, Array]]] = {}  # model, parameter -> bars
     models, entries = models_of(study, how.models), dict[str, Any]()
     looks = {method: style.line_style(study, method) for method in methods_of(study, how.methods, models)}
     groups: dict[str, list[str]] = {}  # model -> its ε, in the order of the study
