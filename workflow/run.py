@@ -30,7 +30,7 @@ import yaml
 from dpmc.common.errors import DpmcError
 from dpmc.data import images
 from dpmc.studies import Study, load_study, pinned_hyperparameters, read_yaml, study_files
-from dpmc.studies.sizes import ASKED
+from dpmc.studies.sizes import JOB_NEEDS
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG, LOCK = Path("config/config.yaml"), Path(".snakemake/dpmc-run.lock")
@@ -202,7 +202,7 @@ def check_partitions(profile: dict[str, Any]) -> None:
             refuse(1, f"slurm_partition: no partition {name!r}; known: {known}")
     # Slurm chooses among several partitions one that allows the time.
     longest = max(limits.get(name, float("inf")) for name in names)
-    rule, (_, minutes) = max(ASKED.items(), key=lambda item: item[1][1])  # of the first attempt
+    rule, (_, minutes) = max(JOB_NEEDS.items(), key=lambda item: item[1][1])  # of the first attempt
     if minutes > longest and "set-resources" not in profile:
         which = f"the partition {names[-1] or 'by default'} allows {longest:.0f}"
         more = "name another slurm_partition, or less time for rules in the profile's set-resources"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmc.studies.sizes import ASKED
+from dpmc.studies.sizes import JOB_NEEDS
 from pipeline_copy import ROOT, SMALL, copy_pipeline, make_figures, run, snakemake
 
 CELL = {
@@ -49,7 +49,7 @@ def test_jobs_ask_for_what_their_kind_was_measured_to_need(folder):
     printed = snakemake(folder, "-n", "--no-hooks", "results/cell/tuning/circle/dp-hmc.yaml")
     for rule in ("data", "tuning"):
         asked = re.search(rf"^rule {rule}:$.*?^    resources: (.*?)$", printed, re.M | re.S)[1]
-        assert (f"mem_mb={ASKED[rule][0]}" in asked) and (f"runtime={ASKED[rule][1]}" in asked)
+        assert (f"mem_mb={JOB_NEEDS[rule][0]}" in asked) and (f"runtime={JOB_NEEDS[rule][1]}" in asked)
 
 
 def test_no_rule_that_works_lacks_resources_and_measurements(folder):
@@ -106,7 +106,7 @@ def test_a_partition_that_could_not_run_the_jobs_is_refused(
     (tmp_path / "sinfo").write_text(SINFO)
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(program, "ASKED", {"data": (500, 20), "sample": (1000, runtime)})
+    monkeypatch.setattr(program, "JOB_NEEDS", {"data": (500, 20), "sample": (1000, runtime)})
     resources = {"slurm_partition": partition} if partition else None
     profile = {"executor": "slurm", "default-resources": resources}
     if refusal is None:

@@ -1,4 +1,4 @@
-"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data, a study all it promises."""
+"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data."""
 
 import re
 import shutil

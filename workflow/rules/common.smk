@@ -20,7 +20,7 @@ from dpmc.common.sources import sources_version
 from dpmc.studies import PLACES, load_study, study_files
 from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_hyperparameters
 from dpmc.reports import tables as paper_tables
-from dpmc.studies.sizes import ASKED
+from dpmc.studies.sizes import JOB_NEEDS
 from dpmc.studies.targets import check_target
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
@@ -133,12 +133,12 @@ check_targets()
 
 def megabytes(name):
     """Return the function of memory that jobs of a kind ask for."""
-    return lambda wildcards, attempt: ASKED[name][0] * 2 ** (attempt - 1)
+    return lambda wildcards, attempt: JOB_NEEDS[name][0] * 2 ** (attempt - 1)
 
 
 def minutes(name):
     """Return the function of time that jobs of a kind ask for."""
-    return lambda wildcards, attempt: ASKED[name][1] * 2 ** (attempt - 1)
+    return lambda wildcards, attempt: JOB_NEEDS[name][1] * 2 ** (attempt - 1)
 
 
 wildcard_constraints:

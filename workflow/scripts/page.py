@@ -8,8 +8,8 @@ Tables are those listed in the study; their numbers are read from the folder res
 import base64
 import html
 import sys
+import time
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 
 import pandas as pd
@@ -24,7 +24,8 @@ LIMIT = 3.0  # standard errors within which medians are said to agree
 LONG = 50  # rows; a table with more is folded
 STYLE = """
 :root { color-scheme: light dark; --ink: #222; --pale: #444; --paper: #fff; }
-@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --pale: #bbb; --paper: #181818; } a { color: #8bf; } }
+@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --pale: #bbb; --paper: #181818; }
+  a { color: #8bf; } }
 body { font: 16px/1.5 sans-serif; color: var(--ink); background: var(--paper); overflow-wrap: anywhere;
   max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 3rem; border-top: 1px solid #888; padding-top: 1rem; }
@@ -115,7 +116,7 @@ def page(study: Study, sections: Sequence[Section]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style></head>\n<body><h1>{html.escape(study.title)}</h1>\n"
         f'<p class="note">Each cell (model, method, ε) has {study.seeds} independent runs. '
-        f"Study {study.name}, made by {made_by()} on {date.today():%Y-%m-%d}.</p>\n"
+        f"Study {study.name}, made by {made_by()} on {time.strftime('%Y-%m-%d')}.</p>\n"
         f"<nav><ol>\n{contents}</ol></nav>\n{body}\n</body></html>\n"
     )
 

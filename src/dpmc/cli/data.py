@@ -6,7 +6,7 @@ from dpmc.cli import outputs
 from dpmc.common import files
 from dpmc.data import sources
 from dpmc.studies import load_study, problem_of
-from dpmc.studies.study import STARTS
+from dpmc.studies.study import STARTS_IN_FILE
 
 
 def data(options: argparse.Namespace) -> None:
@@ -15,7 +15,7 @@ def data(options: argparse.Namespace) -> None:
     study = load_study(options.study)
     problem = problem_of(study, options.model, dataset=options.data, rows=options.rows)
     # The same file for any number of seeds, so that more of them leave the first ones' chains alone.
-    problem.starts = problem.starts[:STARTS]
+    problem.starts = problem.starts[:STARTS_IN_FILE]
     problem.write(options.output)
 
 

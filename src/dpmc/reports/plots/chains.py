@@ -33,7 +33,7 @@ RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
 REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
 DRAWS_SHOWN = 400  # of a run
 INTERVAL = (0.05, 0.95)  # ends of an interval of 90 %, as quantiles
-MOST_PARAMETERS = 12  # of a model, a panel each
+MOST_PANELS = 12  # of a model, a panel each
 TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
 DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.4, "markeredgewidth": 0.0}
 
@@ -195,7 +195,7 @@ def coefficients(given: ToDraw) -> Figure:
                 place = groups[model].index(epsilon) + 0.7 * aside
                 chains = read_chain(chain_path(given.results, study, (model, method, epsilon), seed))
                 kept = np.concatenate([*second_half_of(chains)])
-                for number in range(min(kept.shape[1], MOST_PARAMETERS)):
+                for number in range(min(kept.shape[1], MOST_PANELS)):
                     name = chains.parameters[number] if chains.parameters else f"θ[{number}]"
                     of_one = np.array([kept[:, number].mean(), *np.quantile(kept[:, number], INTERVAL)])
                     runs.setdefault((model, name), []).append((place, method, of_one))
