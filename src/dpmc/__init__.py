@@ -14,11 +14,14 @@ from dpmc.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from dpmc.algorithms.listing import Listing
+    from dpmc.analysis.fit import Fit as Fit
+    from dpmc.analysis.fitting import fit as fit
     from dpmc.api import budget as budget
     from dpmc.api import recommend as recommend
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
+    from dpmc.models.codebook import Codebook as Codebook
     from dpmc.models.exponential import ExponentialFamily as ExponentialFamily
     from dpmc.models.functions import Model as Model
     from dpmc.models.regression import LinearRegression as LinearRegression
@@ -42,7 +45,10 @@ _PUBLIC = {
     "joint_epsilon": "dpmc.results.joint",
     "summary": "dpmc.results.parameters",
     "DpmcError": "dpmc.common.errors",
+    "fit": "dpmc.analysis.fitting",
+    "Fit": "dpmc.analysis.fit",
     "Model": "dpmc.models.functions",
+    "Codebook": "dpmc.models.codebook",
     "ExponentialFamily": "dpmc.models.exponential",
     "LinearRegression": "dpmc.models.regression",
     "LogisticRegression": "dpmc.models.regression",

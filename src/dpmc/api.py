@@ -105,7 +105,7 @@ def sample(
     person
         Column of the table that says whose a row is. The first `rows_per_person` rows of each person are
         kept, in the table's order, and the others dropped. How many rows each person has, up to this number,
-        counts as public.
+        counts as public. Default: the person's column of the model's codebook, in a table with names.
     progress
         Report progress and a final summary of the chains: on standard error, or to your handlers of Python's
         `logging` ("dpmc").
@@ -424,8 +424,8 @@ def _problem(model: object, data: object, starts: int, person: str | None = None
 
     label, name, definition = named_model(model)
     starts = max(starts, STARTS)
-    persons = None if person is None else tables.Persons(person, most)
-    if persons is None and isinstance(data, str) and datasets.is_public(data):
+    persons = tables.Persons(person, most)
+    if person is None and isinstance(data, str) and datasets.is_public(data):
         return datasets.build(label, name, data, None, starts, definition=definition)
     columns, coding = (getattr(definition.model, key, None) for key in ("column_names", "coding"))
     rows = tables.read_rows(data, columns, coding, persons)

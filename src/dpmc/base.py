@@ -1,4 +1,4 @@
-"""Interfaces of models, algorithms, mechanisms and noise sources.
+"""Interfaces of models, algorithms and mechanisms.
 
 Arrays have a leading axis of chains. Everything is ordinary NumPy, and functions return their results. The
 arithmetic of a chain must not depend on the other chains: it is elementwise or reduces the last axis.
@@ -8,8 +8,8 @@ arithmetic of a chain must not depend on the other chains: it is elementwise or 
 The loop (`sampling`) reserves an algorithm's declared queries in a ledger, draws random numbers beforehand
 and calls `step`. `step` computes with the model's public formulas and gets everything that depends on the
 rows from `PrivateData` (`privacy/mechanisms.py`). Mechanisms get clipped sums from an `Evaluator`
-(`evaluators/generic.py`), and noise from a noise source. Events and accountants are in `privacy/events.py`
-and `privacy/accountants/base.py`.
+(`evaluators/generic.py`), and noise from a noise source (`privacy/noise.py`). Events and accountants are in
+`privacy/events.py` and `privacy/accountants/base.py`.
 """
 
 from abc import ABC, abstractmethod
@@ -87,7 +87,10 @@ class AffineModel(Model, Protocol):
 
 
 class SoftplusModel(Model, Protocol):
-    """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1."""
+    """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1.
+
+    Without a `weighted_form`, `log_likelihood_gradient` is called instead, which is slower.
+    """
 
     @property
     def sign(self) -> float:
@@ -101,6 +104,12 @@ class SoftplusModel(Model, Protocol):
 
     def link(self, theta: Array) -> tuple[Array, Array]:
         """Return β (chains, k) and η (chains,)."""
+
+    def weighted_form(self, theta: Array) -> tuple[Array, Array]:
+        """Return G (chains, d, m), h (chains, d) of ∇ ln p(x|θ) = G u + h.
+
+        u are the first m of the 2k + 1 terms w t, w and t, w = s/(1 + e^−(β·t + η)).
+        """
 
 
 class NoisySum(NamedTuple):
@@ -149,32 +158,6 @@ class Question(Protocol):
         """Return their sum (N,), which may be computed in another way."""
 
 
-class NoiseSource(Protocol):
-    """Noisy sums for mechanisms, for one iteration at a time (`privacy/noise.py`).
-
-    A sum `total` counts in `unit`: floats in the lab, integers in a release.
-    """
-
-    def begin(self, i: int) -> None:
-        """Go to iteration i of the block."""
-
-    def corrected(self, total: Array, unit: Any, sd: Array) -> Array:
-        """Return unit · total + N(−sd²/2, sd²), all (chains,); `unit` is one number or (chains,)."""
-
-    def centred(self, total: Array, unit: Any, sd: Array) -> Array:
-        """Return unit · (total + N(0, sd²)), all (chains,)."""
-
-    def vectors(self, total: Array, unit: float, sd: float, stage: int) -> Array:
-        """Return unit · total + N(0, sd²) (chains, d), for the `stage`-th gradient of the iteration."""
-
-    @property
-    def runs(self) -> int:
-        """Return the number of runs."""
-
-    def shared(self, total: Array, unit: float, sd: float) -> Array:
-        """Return unit · total (runs, k) + N(0, sd²), which the chains of a run share."""
-
-
 class FastRule(NamedTuple):
     """The public constants that determine the test of an iteration and its noise."""
 
@@ -190,45 +173,31 @@ class FastRule(NamedTuple):
 
 
 class PrivateData(Protocol):
-    """The mechanisms on the private rows (`privacy/mechanisms.py`): all that a sampler learns of them."""
+    """The mechanisms on the private rows, all that a sampler learns of them.
+
+    `privacy/mechanisms.py` says what each method returns.
+    """
 
     n: int  # number of rows, public
     temperature: float  # T, public
 
     @property
-    def runs(self) -> int:
-        """Return the number of runs, each with its own answers."""
-
-    def answers(self, questions: Sequence[Question]) -> Array:
-        """Return noisy answers (runs, N) to a question of each run, which its chains share."""
-
-    def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
-        """Return noisy, corrected log ratios (chains,)."""
-
-    def exact_log_ratio(self, theta: Array, proposal: Array, clip: float, as_coded: bool = False) -> Array:
-        """Return log ratios (chains,) without privacy."""
-
+    def runs(self) -> int: ...
+    def answers(self, questions: Sequence[Question]) -> Array: ...
+    def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array: ...
+    def exact_log_ratio(
+        self, theta: Array, proposal: Array, clip: float, as_coded: bool = False
+    ) -> Array: ...
     def batch_penalty_log_ratio(
         self, theta: Array, proposal: Array, clip: float, multiplier: float, variance_factor: float
-    ) -> Array:
-        """Return noisy, corrected log ratios (chains,) of a batch."""
-
-    def barker_log_ratio(self, theta: Array, proposal: Array, clip_factor: float) -> Array:
-        """Return log ratios (chains,) of a batch with noise for Barker's test."""
-
-    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array:
-        """Return noisy gradients (chains, d), the `stage`-th of the iteration."""
-
-    def exact_gradient(self, theta: Array, clip: float) -> Array:
-        """Return gradients (chains, d) without privacy."""
-
-    def batch_gradient(self, theta: Array, clip: float, multiplier: float) -> Array:
-        """Return noisy gradients (chains, d) of a batch."""
-
+    ) -> Array: ...
+    def barker_log_ratio(self, theta: Array, proposal: Array, clip_factor: float) -> Array: ...
+    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array: ...
+    def exact_gradient(self, theta: Array, clip: float) -> Array: ...
+    def batch_gradient(self, theta: Array, clip: float, multiplier: float) -> Array: ...
     def fast_test(
         self, theta: Array, proposal: Array, prior_ratio: Array, rule: FastRule, log_uniform: Array
-    ) -> Array:
-        """Return accept bits (chains,) of the tests of TunaMH and DP-Fast MH."""
+    ) -> Array: ...
 
 
 class State(NamedTuple):

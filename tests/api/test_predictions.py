@@ -187,6 +187,10 @@ def test_wrong_levels_and_fills_are_refused(options: dict[str, Any], words: str)
         dpmc.PoissonRegression("y", [], levels={"r": {"a": 0.25, "b": 0.75}}, prior_sd=2),
         dpmc.NegativeBinomialRegression("y", ["x"]),
         dpmc.NegativeBinomialRegression("y", SCALES, dispersion=0.5, tempering=20),
+        dpmc.LinearRegression("y", SCALES, offset="o", weights={"copies": 50}),
+        dpmc.LogisticRegression("y", SCALES, offset={"o": (1, 2)}, weights={"copies": 0.5}),
+        dpmc.PoissonRegression("y", ["x"], exposure="days", fills={"days": 365}),
+        dpmc.PoissonRegression("y", ["x"], exposure={"days": (365, 100)}, levels=REGION),
     ],
 )
 def test_what_a_regression_prints_makes_it_again(model: Any) -> None:
@@ -314,5 +318,7 @@ def test_new_rows_are_refused_alike_in_arrays_and_tables(rows: Any, words: str) 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_argument_that_no_regression_has_is_refused_with_those_there_are(kind: str) -> None:
     who = MAKERS[kind].__name__
-    with pytest.raises(dpmc.DpmcError, match=f"{who}: offset: is not an argument .* predictors, .*, fills$"):
-        MAKERS[kind]("y", ["x"], offset="exposure")
+    with pytest.raises(
+        dpmc.DpmcError, match=f"{who}: clusters: is not an argument .* predictors, .*, weights$"
+    ):
+        MAKERS[kind]("y", ["x"], clusters="town")

@@ -46,6 +46,21 @@ def test_a_ledger_from_its_creation_to_its_verification(
     )
 
 
+def test_another_library_takes_from_the_ledger(
+    released: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take = ("ledger", "take", "people.ledger", "--epsilon", "2.25", "--delta", "0", "--about")
+    assert main((*take, "histogram of age")) == 0
+    assert main(("ledger", "show", "people.ledger")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "epsilon 2.25, delta 0.0  'other, histogram of age'" in lines[-5]
+    assert lines[-2] == "left   epsilon 0.25, delta 9e-06"
+    assert "only epsilon 0.25" in refused(*take, "again")
+    assert "--about" in refused(*take, " ") and "--about: needed" in refused(*take[:-1])
+    assert "delta = -1" in refused(*take[:-2], "-1", "--about", "x")
+    assert main(("ledger", "verify", "people.ledger", "--against", "release.nc")) == 0
+
+
 def test_a_restored_copy_and_an_edit_are_found(
     released: Path, refused: Refused, capsys: pytest.CaptureFixture[str]
 ) -> None:

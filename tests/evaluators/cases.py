@@ -55,6 +55,13 @@ class Soft:
     def statistics(self, rows: Array) -> Array:
         return rows
 
+    def weighted_form(self, theta: Array) -> tuple[Array, Array]:
+        k, (linear, constant) = self._k, np.zeros((2, len(theta), self.dimension, 2 * self._k + 1))
+        linear[:, range(k + 1, 2 * k + 2), range(k + 1)] = 1.0  # the derivatives in β and η are w t and w
+        linear[:, range(k), range(k + 1, 2 * k + 1)] = 1.0
+        constant[:, k, 0] = 1.0
+        return linear, constant[:, :, 0]
+
     def log_likelihood(self, theta: Array, rows: Array) -> Array:
         line, link = (slopes[0] * rows for slopes in (self.line(theta[None])[0], self.link(theta[None])[0]))
         link = link.sum(axis=1) + theta[-1]

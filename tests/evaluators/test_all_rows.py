@@ -111,10 +111,27 @@ def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
         )
     found, wanted = (e.ratio_sums(asked.theta, asked.proposal, bound) for e in (whole, without))
     np.testing.assert_array_equal(found, wanted)
-    if name in AFFINE:
-        found, wanted = (e.gradient_sums(asked.theta, 0.7) for e in (whole, without))
-        for one, other in zip(found, wanted, strict=True):
-            np.testing.assert_array_equal(one, other)
+    found, wanted = (e.gradient_sums(asked.theta, 0.7) for e in (whole, without))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["logistic", "mixture", "soft, 4"])
+def test_gradients_of_a_softplus_model_are_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its weighted form; a model without one has its own gradient called, with the same sums."""
+    asked, words = cases.problem(name, 1000), np.arange(9 * 30, dtype=np.uint64).reshape(9, 30) << 55
+    bound = float(np.median(np.sqrt((cases.gradients(asked, 0)[0] ** 2).sum(axis=1))))
+    kind, found = type(asked.model), []
+    for left_out in ("log_likelihood_gradient", "weighted_form"):
+        with monkeypatch.context() as patch:
+            patch.delattr(next(base for base in kind.__mro__ if left_out in vars(base)), left_out)
+            evaluator = evaluators.evaluator_of(asked.model, asked.rows)
+            batch = evaluator.batch_gradient_sums(asked.theta, bound, words)
+            found.append([evaluator.gradient_sums(asked.theta, bound), batch])
+    for (sums, counts), (others, their_counts) in zip(*found, strict=True):
+        np.testing.assert_allclose(sums, others, rtol=1e-11, atol=1e-11)
+        np.testing.assert_array_equal(counts, their_counts)
+        assert 0 < counts.sum() < 9 * 1000
 
 
 def test_rows_that_are_all_not_finite_are_a_mistake() -> None:

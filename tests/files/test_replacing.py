@@ -1,4 +1,4 @@
-"""Files written beside their final name, and names of such files within what a file system takes."""
+"""Files written beside their final name."""
 
 import os
 import threading
@@ -9,30 +9,6 @@ import pytest
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 
-ENDINGS = [(".partial", ""), (".lock", "."), (f".{'0' * 16}.tmp", ".")]
-
-
-def test_short_names_get_beginning_and_ending(tmp_path: Path) -> None:
-    assert files.sibling(tmp_path / "r.nc", ".partial") == tmp_path / "r.nc.partial"
-    assert files.sibling(tmp_path / "r.nc", ".lock", ".") == tmp_path / ".r.nc.lock"
-
-
-@pytest.mark.parametrize(("ending", "begin"), ENDINGS)
-@pytest.mark.parametrize("letter", ["x", "ö", "語", "\udcff"])
-def test_a_file_system_that_takes_a_name_takes_its_siblings(
-    tmp_path: Path, letter: str, ending: str, begin: str
-) -> None:
-    width = len(os.fsencode(letter))
-    for length in (100 // width, 143 // width, 248 // width, 255 // width):
-        path = tmp_path / (letter * length)
-        one = files.sibling(path, ending, begin)
-        assert len(os.fsencode(one.name)) <= max(files.LONGEST_FILE_NAME, len(os.fsencode(path.name)))
-        assert one.name.startswith(begin) and one.name.endswith(ending)
-        assert one == files.sibling(path, ending, begin)  # a later call finds it again
-        assert one != files.sibling(path.with_name(letter * (length - 1) + "y"), ending, begin)
-        one.touch()
-        one.name.encode(errors="surrogateescape").decode(errors="strict" if letter != "\udcff" else "ignore")
-
 
 def test_a_file_of_the_longest_name_is_written_and_locked(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 255)
@@ -40,7 +16,7 @@ def test_a_file_of_the_longest_name_is_written_and_locked(tmp_path: Path) -> Non
         with files.replacing(path) as temporary:
             temporary.write_text(text)
         assert path.read_text() == text
-    with files.alone(files.sibling(path, ".lock", "."), "waiting"):
+    with files.alone(files.lock_of(path), "waiting"):
         assert len(os.listdir(tmp_path)) == 2
     assert os.listdir(tmp_path) == [path.name]
     with (
@@ -82,8 +58,8 @@ def test_threads_write_the_same_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["result", "x" * 255])
 def test_what_a_killed_process_left_is_removed_after_a_day(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    left = [files.sibling(path, f".{digit * 16}.tmp", ".") for digit in "12"]
-    others = [".result.tmp", ".result.1.tmp", ".other.1111111111111111.tmp", "result.1111111111111111.tmp"]
+    left = [tmp_path / f".{digit * 16}.tmp" for digit in "12"]
+    others = [".result.tmp", ".1.tmp", ".other.1111111111111111.tmp", "1111111111111111.tmp"]
     for file in (*left, *(tmp_path / other for other in others)):
         file.touch()
         os.utime(file, (0, 0))

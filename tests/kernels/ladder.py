@@ -240,7 +240,7 @@ REUSING = {
 }
 JITTERED = {
     f"{name} jittered": unclipped(name, step_size=[0.3, 0.14], jitter="halton") for name in ("hmc", "dp-hmc")
-}
+} | {"hmc jittered a little": unclipped("hmc", step_size=[0.2, 0.09], jitter=(0.8, 1.2))}
 #: Gradients are clipped, all to one length, and their noise decides which proposals are accepted: the chain's
 #: distribution is wrong if a rejection draws the gradient anew.
 STICKY = kernel_of(
@@ -590,12 +590,17 @@ def volume_error(kernel: Kernel) -> float:
 
 
 def pace_error(kernel: Kernel) -> float:
-    """Return the distance of a trajectory with jitter u from one with step size uη and no jitter."""
+    """Return the distance of a trajectory with jitter u from one with step size uη and no jitter.
+
+    u = a + 0.37(b − a), 0.37 the uniform number of the iteration.
+    """
     generator = np.random.default_rng(6)
     start = kernel.setting.posterior.draws(generator, 3)
     given = numbers(kernel, generator, 3, 4)
     given.uniform[:] = 0.37
-    plain = kernel.but(step_size=0.37 * kernel.algorithm.step_size, jitter="none")
+    low, high = (0.0, 1.0) if kernel.algorithm.jitter == "halton" else kernel.algorithm.jitter
+    pace = low + 0.37 * (high - low)
+    plain = kernel.but(step_size=pace * kernel.algorithm.step_size, jitter="none")
     theirs = run(plain, start, given)
     assert theirs.accepted.any()
     return float(np.abs(run(kernel, start, given).theta - theirs.theta).max())

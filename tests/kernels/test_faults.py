@@ -96,7 +96,7 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, ...]]] = {
     (WALKS, "step", "state.theta + self.proposal_sd * draws.normal"): {
         "lopsided proposal": ("dp-penalty", "draws.normal", "(draws.normal + 0.3)", "undoing invariance"),
     },
-    (HMC, "step", "draws.uniform if A else 1.0"): {
+    (HMC, "step", "1.0 if A else low + (high - low) * draws.uniform"): {
         "the same jitter for all": ("dp-hmc jittered", "draws.uniform", "0.5", "pace"),
     },
     (HMC, "step", "momentum / pace"): {"p in place of p/u": ("dp-hmc jittered", " / pace", "", "pace")},

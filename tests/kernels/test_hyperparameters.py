@@ -25,6 +25,14 @@ PENALTY, BARKER, FAST = "minibatch-penalty", "dp-barker", "dp-fast-mh published"
         (BARKER, {"clip_fctor": 1.0}, "clip_fctor: unknown .* algorithm: did you mean clip_factor\\?"),
         (BARKER, {"zzz": 1.0}, "zzz: unknown hyperparameter for this algorithm; it has .*batch_size"),
         (FAST, {"variant": "corrected"}, "clip: missing"),
+        ("hmc", {"jitter": "sobol"}, "jitter: 'sobol' must be none or halton, or two numbers .a, b., 0 < a < b"),
+        ("hmc", {"jitter": [1.2, 0.8]}, "jitter: .1.2, 0.8. must be none or halton, or two numbers"),
+        ("hmc", {"jitter": [0.0, 1.0]}, "jitter: .0.0, 1.0. must be"),
+        ("hmc", {"jitter": [0.8]}, "jitter: .0.8. must be"),
+        ("hmc", {"jitter": 0.8}, "jitter: 0.8 must be"),
+        ("hmc", {"jitter": [0.8, float("inf")]}, "jitter: inf must be greater than 0"),
+        ("hmc", {"jitter": [0.8, float("nan")]}, "jitter: .0.8, nan. must be"),
+        ("dp-mala", {"jitter": [0.8, 1.2]}, "jitter: unknown hyperparameter"),
     ],
 )
 def test_a_wrong_hyperparameter_is_named(method: str, wrong: dict[str, Any], message: str) -> None:

@@ -12,6 +12,7 @@ import dpmc
 from dpmc.algorithms import hyperparameters, noisy_scores, score_answers
 from dpmc.algorithms.dp_penalty import exact_multiplier
 from dpmc.evaluators.generic import Evaluator
+from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.privacy.noise import LabNoise
 from kernels.ladder import Fault, sown
 from kernels.problems import BANANA
@@ -29,6 +30,10 @@ MODELS: dict[str, Any] = {
     "negative binomial": dpmc.NegativeBinomialRegression("y", PREDICTORS, dispersion=0.5, prior_sd=SDS),
     "student": dpmc.Regression("y", PREDICTORS, family=StudentT(), prior_sd=SDS),
     "gamma": dpmc.Regression("y", PREDICTORS, family=Gamma(), prior_sd=SDS),
+    "poisson, exposure": dpmc.PoissonRegression("y", PREDICTORS, exposure={"days": (365, 200)}, prior_sd=SDS),
+    "logistic, offset": dpmc.LogisticRegression("y", PREDICTORS, offset={"o": (3.0, 1.0)}, prior_sd=SDS),
+    "linear, offset": dpmc.LinearRegression("y", PREDICTORS, sd=None, offset="o", prior_sd=[*SDS, 0.7]),
+    "logistic, weights": dpmc.LogisticRegression("y", PREDICTORS, weights={"w": 25}, prior_sd=SDS),
 }
 TABLES: dict[Any, dict[Any, Any]] = {}  #: of families, by clip bound: they take long
 
@@ -39,15 +44,23 @@ def method(mu: float, **options: Any) -> Any:
     return hyperparameters.read(noisy_scores.NoisyScores, values, "noisy-scores", None)
 
 
-def answers_of(model: Any, rows: np.ndarray, mu: float, generator: Any, **options: Any) -> Any:
-    """Return the search that asked about these rows; `generator` makes the noise."""
+def answers_of(
+    model: Any, rows: np.ndarray, mu: float, generator: Any, integers: bool = False, **options: Any
+) -> Any:
+    """Return the search that asked about these rows, also in a release's; `generator` makes the noise."""
     tables = TABLES.setdefault(repr(type(model.family)), {})
     search = noisy_scores.Search(method(mu, **options), model, len(rows), tables=tables)
     asking = search.questions()
     question = next(asking)
+    evaluator = LatticeEvaluator(model, rows, Lattice(1, 1)) if integers else None
     try:
         while True:
-            question = asking.send(question.total(rows) + generator.standard_normal(question.size))
+            total = question.total(rows)
+            if evaluator is not None:
+                (units,), unit, _ = evaluator.answer_sums([question])
+                np.testing.assert_allclose(units * unit, total, atol=1e-2)
+                total = units * unit
+            question = asking.send(total + generator.standard_normal(question.size))
     except StopIteration:
         return search
 
@@ -228,12 +241,17 @@ def calibration_faults(name: str, sets: int, n: int, mu: float, **options: Any) 
 
 #: Sets, n and μ of a calibration that takes a few seconds, of one with little information, and a longer one.
 FEW, LITTLE, MANY = (60, 1000, 0.3), (100, 600, 0.1), (300, 2000, 0.3)
-QUICK = ("linear", "linear, sd unknown", "logistic", "student")
+QUICK = ("linear", "linear, sd unknown", "logistic", "student", "linear, offset", "logistic, offset")
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_few_posteriors_are_calibrated(name: str) -> None:
     assert calibration_faults(name, *FEW) == []
+
+
+@pytest.mark.parametrize("name", ["logistic, weights", "logistic, offset"])
+def test_a_few_posteriors_of_a_releases_integers_are_calibrated(name: str) -> None:
+    assert calibration_faults(name, *FEW, integers=True) == []
 
 
 def test_a_few_posteriors_with_little_information_are_calibrated() -> None:

@@ -138,7 +138,7 @@ def test_a_delta_that_is_spent_before_epsilon_is_said(
         made.take(9.0, 1e-4, {})
 
 
-ODD = (10**400, 10**5000, True, None, "1", [], 1j, -1, 0, math.nan, math.inf, {})
+ODD = (10**400, 10**5000, True, None, "1", [], 1j, -1, False, math.nan, math.inf, {})
 
 
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
@@ -176,7 +176,7 @@ def test_whole_numbers_in_place_of_floats_are_not_what_dpmc_writes(ledger: DataL
 
 
 @pytest.mark.parametrize(
-    "share", [(0.0, 0.1), (float("inf"), 0.1), (float("nan"), 0.1), (1.0, 0.0), (1.0, 1.0)]
+    "share", [(0.0, 0.1), (float("inf"), 0.1), (float("nan"), 0.1), (1.0, -0.1), (1.0, 1.0)]
 )
 def test_a_wrong_share_is_refused(ledger: DataLedger, share: tuple[float, float]) -> None:
     before = ledger.path.read_bytes()

@@ -38,15 +38,31 @@ class Lying:
 #: By name: the family, and whether χ is asked.
 CASES = {**{name: (name, False) for name in FAMILIES}, "normal, sd unknown": ("normal", True)}
 CASES |= {"lying": ("normal", False), "lying, sd unknown": ("normal", True)}
+WEIGHTED = {"normal, weights": ("normal", True), "logistic, weights": ("logistic", False)}
+WEIGHTED["lying, weights"] = "normal", True
+CASES |= WEIGHTED
 
 
 def score_question(case: str, **changes: Any) -> Any:
     """Return a question of three coefficients about the named case."""
     name, asks_spread = CASES[case]
-    model = dpmc.Regression("y", ["a", "b"], family=FAMILIES[name][0])
+    more: Any = {"offset": "o", "weights": {"w": 7.0}} if case in WEIGHTED else {}
+    model = dpmc.Regression("y", ["a", "b"], family=FAMILIES[name][0], **more)
     table = Lying() if case.startswith("lying") else table_of(name, 1.5)
     given = {"bound": 1.7, "largest_information": 2.1, "sensitivity": SENSITIVITY, "share": 0.2, **changes}
     return questions.ScoreQuestion(model, table, THETA, WHITENING, asks_spread=asks_spread, **given)
+
+
+def rows_of(case: str) -> np.ndarray:
+    """Return strange rows of a case; those with weights have others than they may have, and offsets."""
+    rows = strange_rows()
+    if case not in WEIGHTED:
+        return rows
+    generator, n = np.random.default_rng(6), len(rows)
+    weights = generator.choice([7.5, 1e9, np.inf, 3.0, 1e-9, 0.0, -1.0, -np.inf, np.nan], n)
+    offsets = generator.choice([1.0, -40.0, np.inf, np.nan], n)
+    usual = generator.random((2, n)) < 0.7
+    return np.column_stack([rows, np.where(usual[0], 0.0, offsets), np.where(usual[1], 7.0, weights)])
 
 
 def strange_rows() -> np.ndarray:
@@ -74,11 +90,12 @@ def pair_faults(case: str) -> list[str]:
     """Return whether two rows differ by more than the sensitivity, or none nearly does, and wrong numbers."""
     question = score_question(case)
     with np.errstate(all="ignore"):
-        numbers = question.of_rows(strange_rows())
+        numbers = question.of_rows(rows_of(case))
     found = [] if np.isfinite(numbers).all() and numbers.shape[1] == question.size else ["not numbers"]
     if not 0.85 * SENSITIVITY < (most := farthest(numbers)) <= SENSITIVITY:
         found.append(f"two rows differ by {most}")
-    if not np.linalg.norm(numbers[:, :3] * question.noise_sd, axis=1).max() <= question.bound:
+    most = question.bound * question.model.design.largest_weight
+    if not np.linalg.norm(numbers[:, :3] * question.noise_sd, axis=1).max() <= most:
         found.append("s is longer than its bound")
     return found
 
@@ -140,11 +157,12 @@ class Recorded:
 
 
 @pytest.mark.parametrize(
-    "case", but_slow("normal, sd unknown", "logistic", "student", "gamma", "lying, sd unknown")
+    "case",
+    but_slow("normal, sd unknown", "logistic", "student", "gamma", "lying, sd unknown", "lying, weights"),
 )
 def test_integers_of_two_rows_differ_by_at_most_the_sensitivity_and_rounding(case: str) -> None:
     """In units: sensitivity times the scale S and 2√N; the noise is larger in proportion."""
-    question, rows = score_question(case), strange_rows()
+    question, rows = score_question(case), rows_of(case)
     with np.errstate(all="ignore"):
         numbers = question.of_rows(rows)
     ends = [int(np.argmax(np.linalg.norm(numbers - one, axis=1))) for one in numbers[:40]]

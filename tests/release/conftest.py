@@ -25,12 +25,12 @@ def ledger(tmp_path: Path) -> DataLedger:
 def make(ledger: DataLedger) -> Any:
     """Return a function that makes a small release; keywords replace its arguments."""
 
-    def call(data: Any = None, model: Any = None, **changed: Any) -> Any:
+    def call(data: Any = None, model: Any = None, rows: int = 60, **changed: Any) -> Any:
         if model is None and changed.get("algorithm") == "noisy-statistics":
             model = NUMBERS
         model = model or dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], tempering=20)
         if data is None:
-            data = model.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), 60)
+            data = model.simulate(np.random.default_rng(0), np.array([0.5, 1.0]), rows)
         given = {
             "algorithm": "dp-penalty",
             "epsilon": 4,

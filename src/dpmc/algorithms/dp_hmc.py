@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, flag, integer, lengths, positive
-from dpmc.algorithms.leapfrog import Hamiltonian
+from dpmc.algorithms.leapfrog import Hamiltonian, Jitter
 from dpmc.base import Needs, PrivateData, Queries
 from dpmc.privacy.events import GaussianQuery
 
@@ -18,9 +18,9 @@ class DPHMC(Hamiltonian):
     writes u for ln u and drops η from the θ-update.) Each iteration asks for one log ratio of noise
     multiplier τ_l√n and L + 1 gradients of noise multiplier τ_g√n.
 
-    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence on (0, 1), one sequence
-    per chain, so that trajectories do not keep returning to their start. η is then the largest step (Section
-    3 of the DP-HMC paper). Jitter costs no privacy and leaves the posterior invariant.
+    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, one sequence per chain,
+    so that trajectories do not keep returning to their start: on (0, 1) if it is "halton", as in Section 3 of
+    the DP-HMC paper, or on (a, b). Jitter costs no privacy and leaves the posterior invariant.
 
     `reuse_gradients` takes the gradient at the start of a trajectory from the previous iteration, so that k
     iterations ask for kL + 1 gradients. It leaves the posterior invariant, since a rejection keeps that
@@ -35,7 +35,9 @@ class DPHMC(Hamiltonian):
     clip_l: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)
     clip_g: float = positive("clip bound of the norm of a row's gradient", searched=True)
     reuse_gradients: bool = flag("take the first gradient from the previous iteration")
-    jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
+    jitter: Jitter = choice(
+        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)", "none", "halton", or_range=True
+    )
 
     first_iterations = 200
     is_recommended = True

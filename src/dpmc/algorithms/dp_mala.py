@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dpmc.algorithms.dp_hmc import DPHMC
 from dpmc.algorithms.hyperparameters import fixed
+from dpmc.algorithms.leapfrog import Jitter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +17,6 @@ class DPMALA(DPHMC):
     """
 
     steps: int = fixed(1)
-    jitter: str = fixed("none")
+    jitter: Jitter = fixed("none")
 
     first_iterations = 400

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, integer, lengths, positive
-from dpmc.algorithms.leapfrog import Hamiltonian
+from dpmc.algorithms.leapfrog import Hamiltonian, Jitter
 from dpmc.base import PrivateData, Queries
 from dpmc.privacy.events import NonPrivateQuery
 
@@ -14,8 +14,8 @@ from dpmc.privacy.events import NonPrivateQuery
 class HMC(Hamiltonian):
     """Draw p ~ N(0, M); take L leapfrog steps of size η with exact gradients; accept by the change of energy.
 
-    `jitter` multiplies η in each iteration by a point of a scrambled Halton sequence, as in DP-HMC. Gradients
-    have no noise, so the first one of a trajectory is taken from the previous iteration.
+    `jitter` is that of DP-HMC; a range near 1, such as [0.8, 1.2], keeps trajectories long. Gradients have no
+    noise, so the first one of a trajectory is taken from the previous iteration.
     """
 
     steps: int = integer("leapfrog steps L")
@@ -26,7 +26,9 @@ class HMC(Hamiltonian):
     clip_distance: str = choice(
         "clip by ‖θ − θ'‖, or by |Σ(θ − θ')| as the code behind Figure 6.2", "text", "as_coded"
     )
-    jitter: str = choice("multiply η by a uniform number in each iteration", "none", "halton")
+    jitter: Jitter = choice(
+        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)", "none", "halton", or_range=True
+    )
 
     reuse_gradients = True
 

@@ -99,15 +99,22 @@ def numbers(meaning: str, default: object = MISSING) -> Any:
     return _declared(KeyRule(meaning, "finite, one number or a list", check), default)
 
 
-def choice(meaning: str, *known: str) -> Any:
-    """Declare one of the `known` words; the first is the default."""
+def choice(meaning: str, *known: str, or_range: bool = False) -> Any:
+    """Declare one of the `known` words, the first by default; `or_range`: or a pair of numbers, 0 < a < b."""
+    pair = "two numbers [a, b], 0 < a < b"
 
-    def check(value: object) -> str:
-        if value not in known:
+    def check(value: object) -> str | tuple[float, float]:
+        if isinstance(value, str) and value in known:
+            return str(value)
+        if not or_range:
             raise ValueError(f"{shown(value)} must be one of {', '.join(known)}")
-        return str(value)
+        items = list(value) if isinstance(value, list | tuple | np.ndarray) else []
+        if len(items) != 2 or not 0.0 < real(items[0]) < real(items[1]):
+            raise ValueError(f"{shown(value)} must be {' or '.join(known)}, or {pair}")
+        return _number(items[0]), _number(items[1])
 
-    return _declared(KeyRule(meaning, " or ".join(known), check), known[0])
+    words = " or ".join([*known, pair] if or_range else known)
+    return _declared(KeyRule(meaning, words, check), known[0])
 
 
 def flag(meaning: str, when: When = None) -> Any:

@@ -5,11 +5,16 @@ q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in the step of θ.
 """
 
 from abc import abstractmethod
+from typing import Literal
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio
 from dpmc.base import Algorithm, Draws, Generators, Model, Needs, PrivateData, State
+
+
+#: η is multiplied in each iteration by a uniform number on (0, 1), if it is "halton", or on (a, b).
+Jitter = Literal["none", "halton"] | tuple[float, float]
 
 
 class Hamiltonian(Algorithm):
@@ -22,7 +27,7 @@ class Hamiltonian(Algorithm):
     steps: int  # L
     step_size: np.ndarray  # (d,) η
     mass: np.ndarray  # (d,) diagonal of M
-    jitter: str  # "none" or "halton": η times a uniform number in each iteration
+    jitter: Jitter
     reuse_gradients: bool
 
     uses_gradients = True
@@ -38,9 +43,9 @@ class Hamiltonian(Algorithm):
     def needs(self, dimension: int) -> Needs:
         return Needs(
             normals=dimension,
-            uniforms=int(self.jitter == "halton"),
+            uniforms=int(self.jitter != "none"),
             gradients=self.steps if self.reuse_gradients else self.steps + 1,
-            halton=self.jitter == "halton",
+            halton=self.jitter != "none",
         )
 
     def prepare(
@@ -55,7 +60,8 @@ class Hamiltonian(Algorithm):
         def gradient_at(theta: np.ndarray, stage: int) -> np.ndarray:
             return self.gradient(theta, stage, private) + model.log_prior_gradient(theta)
 
-        pace = draws.uniform if self.jitter == "halton" else 1.0  # u (chains, 1), or 1
+        low, high = (0.0, 1.0) if isinstance(self.jitter, str) else self.jitter
+        pace = 1.0 if self.jitter == "none" else low + (high - low) * draws.uniform  # u (chains, 1), or 1
         momentum = np.sqrt(self.mass) * draws.normal
         first = state.carried if self.reuse_gradients else gradient_at(state.theta, 0)
 

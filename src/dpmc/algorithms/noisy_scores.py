@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dpmc.algorithms.answers import About, Answer, Answered
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
@@ -28,6 +29,7 @@ from dpmc.algorithms.score_answers import (
     posterior_of,
     predicted_variance,
     whitened,
+    without_noise,
 )
 from dpmc.base import Model, Posterior, PrivateData, Queries, Question
 from dpmc.common.errors import DpmcError
@@ -103,14 +105,18 @@ class NoisyScores(Answer):
         model = regression_of(model)
         if model.tempering is not None or temperature != 1.0:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
+        if model.design.weights and log_sd_prior(model):
+            raise DpmcError("noisy-scores: sd: must be a number beside weights, whose sum is not asked")
         check_family(_unit_family(model))
         p = len(model.design.coefficients)
-        if n * self.mu < LEAST_INFORMATION * p**1.5:
+        mu = self.mu * usual_share(model)
+        if n * mu < LEAST_INFORMATION * p**1.5:
+            of_weights = ", by the largest weight" if model.design.weights else ""
             raise DpmcError(
-                f"noisy-scores: n mu is {n * self.mu:.3g} (n = {n}, mu = {self.mu:.3g}); intervals hold from "
-                f"{LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
-                f"coefficients: {int(LEAST_INFORMATION * p**1.5 / self.mu) + 1} rows, "
-                f"{LEAST_INFORMATION * p**1.5 / (n * self.mu):.2g} times the mu, or fewer predictors would do"
+                f"noisy-scores: n mu is {n * mu:.3g} (n = {n}, mu = {mu:.3g}{of_weights}); intervals hold "
+                f"from {LEAST_INFORMATION:g} p^1.5 = {LEAST_INFORMATION * p**1.5:.3g} on, p = {p} "
+                f"coefficients: {int(LEAST_INFORMATION * p**1.5 / mu) + 1} rows, "
+                f"{LEAST_INFORMATION * p**1.5 / (n * mu):.2g} times the mu, or fewer predictors would do"
             )
 
     def sizes(self, model: Model) -> dict[str, int]:
@@ -142,7 +148,7 @@ class NoisyScores(Answer):
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
         found, own = [], regression_of(model)
         p, main = len(own.design.coefficients), mean_of(Round.unstacked(answered)[len(WARM_UP) :])
-        if n * self.mu < LITTLE_INFORMATION * p**1.5:
+        if n * self.mu * usual_share(own) < LITTLE_INFORMATION * p**1.5:
             found.append("little information: the prior has a large part in the intervals")
         matrix = information_of(main).matrix
         excess = main.squares / np.trace(matrix) / main.expected_dispersion
@@ -153,7 +159,7 @@ class NoisyScores(Answer):
                 "intervals too narrow; NegativeBinomialRegression has a dispersion"
             )
         back = np.linalg.inv(main.whitening)
-        each = (back @ matrix @ back)[0, 0] / n
+        each = (back @ matrix @ back)[0, 0] / (n * own.design.usual_weight)
         if own.family.support == "binary" and own.design.intercept and each < RARE:
             found.append(
                 f"an outcome has {each:.2g} of information, at most 0.25: outcomes are rare or nearly "
@@ -188,6 +194,11 @@ def regression_of(model: Any) -> Regression:
     return own
 
 
+def usual_share(model: Regression) -> float:
+    """Return the usual weight of a row over the largest: 1 without weights."""
+    return model.design.usual_weight / model.design.largest_weight
+
+
 def prior_of(model: Regression) -> Belief:
     """Return the prior of the coefficients of a regression."""
     sds = np.asarray(model.prior_sd, float)[: len(model.design.coefficients)]
@@ -212,16 +223,31 @@ def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | 
     `prior_sd` has the sds of the normal prior around 0; None: those of the first answer. If it has one more
     than there are coefficients, the last is that of ln sd.
     """
-    rounds = [Round.unstacked(answered)[len(WARM_UP) :] for answered in answers]
-    main, sds = [mean_of(one) for one in rounds], answers[0]["prior_sd"] if prior_sd is None else prior_sd
-    p = len(main[0].at)
-    found, _ = posterior_of(main, Belief(np.zeros(p), np.diag(sds[:p] ** 2)))
-    if len(sds) == p:
+    main, prior, log_sd = _known(answers, prior_sd)
+    found, _ = posterior_of(main, prior)
+    if log_sd is None:
         return GaussianPosterior(*found)
-    own = log_sd_of(main, n, LogSd(0.0, float(sds[p]) ** 2))
-    covariance = np.zeros((p + 1, p + 1))
-    covariance[:p, :p], covariance[p, p] = found.covariance, own.variance
-    return GaussianPosterior(np.append(found.mean, own.mean), covariance)
+    own = log_sd_of(main, n, log_sd)
+    return GaussianPosterior(np.append(found.mean, own.mean), block_diag(found.covariance, own.variance))
+
+
+def covariance_without_noise(answers: Sequence[Answered], prior_sd: np.ndarray | None = None) -> np.ndarray:
+    """Return the covariance (p, p) of coefficients that the rows would have given without noise.
+
+    It follows from the answers, so that it may be published with them. Arguments as of `posterior_given`.
+    """
+    main, prior, _ = _known(answers, prior_sd)
+    return without_noise(main, prior)
+
+
+def _known(
+    answers: Sequence[Answered], prior_sd: np.ndarray | None
+) -> tuple[list[Round], Belief, LogSd | None]:
+    """Return the main answers, the prior of coefficients, and that of ln sd."""
+    main = [mean_of(Round.unstacked(answered)[len(WARM_UP) :]) for answered in answers]
+    sds, p = answers[0]["prior_sd"] if prior_sd is None else prior_sd, len(main[0].at)
+    log_sd = None if len(sds) == p else LogSd(0.0, float(sds[p]) ** 2)
+    return main, Belief(np.zeros(p), np.diag(sds[:p] ** 2)), log_sd
 
 
 @dataclass
@@ -254,12 +280,14 @@ class Search:
         theta, sd, p = prior.mean, 1.0, len(prior.mean)
         whitening = np.eye(p) / reference(_unit_family(model), BINARY_CLIP, 0.0).root
         searched = self.searched(prior)
-        reach = float(np.clip(n * method.mu / (20.0 * p**1.5), 1.3, 5.0))
+        share_of_weight = usual_share(model)
+        worth = n * share_of_weight / model.design.largest_weight  # of rows without weights, for the noise
+        reach = float(np.clip(n * share_of_weight * method.mu / (20.0 * p**1.5), 1.3, 5.0))
         for k, (length, share) in enumerate(method.shares):
             sensitivity = method.mu * np.sqrt(share)
             if k <= warm:
                 together = method.rounds if k == warm else 1
-                b, c = self.bounds(sensitivity * np.sqrt(together * n), k < warm, p)
+                b, c = self.bounds(sensitivity * np.sqrt(together * worth), k < warm, p)
                 table = self.table(c, sd)
             seen = 0.0
             if length:

@@ -47,7 +47,7 @@ class Round(NamedTuple):
     information_sd: float  # σ_h, of M's diagonal
     expected_information: float  # of white normal rows, over p; n H bounds tr M
     expected_dispersion: float  # q/tr M under the model
-    n: float
+    n: float  # rows, times the largest weight
     scores: np.ndarray  # s (p,)
     information: np.ndarray  # M (p, p)
     squares: float  # q
@@ -64,7 +64,8 @@ class Round(NamedTuple):
         cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, weights: Weights, at: Reference, sd: float
     ) -> Round:
         """Return a round of noisy numbers, of which `weights` and `at` say what the model makes likely."""
-        expected = n * at.slope / at.root * weights.information
+        design = asked.model.design
+        expected = n * design.usual_weight * at.slope / at.root * weights.information
         dispersion = at.root * at.variance / at.slope * weights.squares / weights.information
         about = (
             asked.bound,
@@ -75,7 +76,8 @@ class Round(NamedTuple):
             asked.information_sd,
         )
         return cls(
-            asked.theta, asked.whitening, *about, expected, dispersion, float(n), *asked.answer(numbers)
+            *(asked.theta, asked.whitening, *about, expected, dispersion, n * design.largest_weight),
+            *asked.answer(numbers),
         )
 
     @classmethod
@@ -189,6 +191,19 @@ def posterior_of(answers: Sequence[Round], prior: Belief) -> tuple[Belief, np.nd
         if np.abs(d - last).max() < CONVERGED:
             break
     return Belief(first.at + unit @ d, unit @ covariance @ unit), d
+
+
+def without_noise(answers: Sequence[Round], prior: Belief) -> np.ndarray:
+    """Return the posterior's covariance (p, p) that the same rows would have given if they were not noisy.
+
+    Their precision is G of `posterior_of`, the mean over answers with equal weights.
+    """
+    found = []
+    for answer in answers:
+        matrix = information_of(answer).matrix
+        back = np.linalg.inv(answer.whitening)
+        found.append(back @ matrix @ back / dispersion_of(answer, matrix))
+    return np.asarray(np.linalg.inv(np.mean(found, axis=0) + np.linalg.inv(prior.covariance)))
 
 
 def whitened(answer: Round) -> np.ndarray:

@@ -9,15 +9,19 @@ from dpmc.common.values import shown
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.releases import files as release_files
 
+LONGEST_ABOUT = 200  #: characters of what is taken for
+
 
 def ledger(options: argparse.Namespace) -> None:
-    """Create, show or verify the ledger of a data set."""
-    given = {name: getattr(options, name) for name in ("epsilon", "delta", "name", "against")}
-    of_action = {"init": {"epsilon", "delta", "name"}, "show": set(), "verify": {"against"}}[options.action]
+    """Create, show or verify the ledger of a data set, or take from it for another library."""
+    of_actions = {"init": {"epsilon", "delta", "name"}, "show": set(), "verify": {"against"}}
+    of_actions["take"] = {"epsilon", "delta", "about"}
+    given = {name: getattr(options, name) for name in sorted(set().union(*of_actions.values()))}
+    of_action = of_actions[options.action]
     for name, value in given.items():
         if value is not None and name not in of_action:
             raise DpmcError(f"--{name}: not an option of dpmc ledger {options.action}")
-    {"init": _init, "show": _show, "verify": _verify}[options.action](options)
+    {"init": _init, "show": _show, "take": _take, "verify": _verify}[options.action](options)
 
 
 def _init(options: argparse.Namespace) -> None:
@@ -30,6 +34,19 @@ def _init(options: argparse.Namespace) -> None:
         print(f"{options.file}: ledger {made.header['id']}, epsilon {options.epsilon}, delta {options.delta}")
 
 
+def _take(options: argparse.Namespace) -> None:
+    """Take from the ledger what a release of another library will spend on the same rows."""
+    for name in ("epsilon", "delta", "about"):
+        if getattr(options, name) is None:
+            raise DpmcError(f"--{name}: needed, of what is taken")
+    about = " ".join(options.about.split())
+    if not about or not about.isprintable() or len(about) > LONGEST_ABOUT:
+        raise DpmcError(f"--about: {shown(options.about)} must say in at most {LONGEST_ABOUT} characters what for")
+    entry = DataLedger.open(options.file).take(options.epsilon, options.delta, {"method": "other", "about": about})
+    if not options.quiet:
+        print(f"{options.file}: entry {entry['number']}, {entry['id']}: now make it, once")
+
+
 def _show(options: argparse.Namespace) -> None:
     opened = DataLedger.open(options.file)
     header = opened.header
@@ -37,7 +54,7 @@ def _show(options: argparse.Namespace) -> None:
         f"{options.file}: {shown(header['name'])}, ledger {header['id']}, neighbours {header['neighbours']}"
     )
     for entry in opened.entries:
-        about = ", ".join(str(entry["about"][key]) for key in ("method", "model_id") if key in entry["about"])
+        about = ", ".join(str(entry["about"][key]) for key in ("method", "model_id", "about") if key in entry["about"])
         share = f"epsilon {entry['epsilon']!r}, delta {entry['delta']!r}"
         print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  {shown(about)}" * bool(about))
     for word, (epsilon, delta) in (("total", opened.total), ("spent", opened.spent), ("left", opened.left)):

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of tables of rows
 
-LONGEST_FILE_NAME = 143  #: bytes of a name that usual file systems take; most take 255
-DIGEST_DIGITS = 16  #: of the digest in a shortened name
 LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
 NO_NETCDF = "cannot be written as NetCDF: its path must be UTF-8 without backslashes"
+TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
 
 
@@ -39,20 +38,14 @@ def stem(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).stem
 
 
-def sibling(path: Path, ending: str, begin: str = "") -> Path:
-    """Return the path in the same folder whose name is `begin`, the name of `path`, and `ending`.
+def lock_of(path: Path) -> Path:
+    """Return the path of the lock of a file, beside it, with a short name."""
+    return path.with_name(f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}.lock")
 
-    A name that would be longer than `LONGEST_FILE_NAME` bytes and than that of `path` is shortened to the
-    larger of these, with a digest: so a file system that takes the name of `path` takes it too. It is the
-    same in each call, and different for different names.
-    """
-    name, most = os.fsencode(path.name), max(LONGEST_FILE_NAME, len(os.fsencode(path.name)))
-    before, after = os.fsencode(begin), os.fsencode(ending)
-    if len(before + name + after) > most:
-        after = b"-" + hashlib.sha256(name).hexdigest()[:DIGEST_DIGITS].encode() + after
-        # Not in the middle of a character, for file systems that take whole ones only.
-        name = name[: most - len(before + after)].decode(errors="ignore").encode()
-    return path.with_name(os.fsdecode(before + name + after))
+
+def _temporary(path: Path) -> Path:
+    """Return a new name beside a file, in its folder: a rename replaces a file at once only there."""
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
 
 
 @contextmanager
@@ -60,18 +53,21 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.
 
     The name is of this call alone, so that several writers do not meet: the last one's file stays. What a
-    killed process left is removed by a later call, after `STALE` seconds. Folders that are missing are made.
+    killed process left in the folder is removed by a later call, after `STALE` seconds. Missing folders are
+    made.
 
     Raises DpmcError if `path` is a folder, a device or the like, if a folder cannot be made, and if the file
     cannot be written or renamed, for example because the disk is full; an old file stays as it was. An
     OSError that names other files is raised as it is.
     """
-    # In the same folder, since a rename replaces a file at once only within a file system.
-    temporary = sibling(path, f".{secrets.token_hex(8)}.tmp", ".")
+    temporary = _temporary(path)
     try:
         is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(path)
+        for other in path.parent.glob(".*.tmp"):
+            with suppress(OSError):  # another process may remove it at the same time
+                if TEMPORARY.fullmatch(other.name) and time.time() - other.stat().st_mtime > STALE:
+                    other.unlink()
     except OSError as error:
         raise unwritten(path, error) from error
     if is_folder or is_other:
@@ -92,16 +88,6 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def _remove_stale(path: Path) -> None:
-    """Remove temporary files of `path` that nobody has written to for `STALE` seconds."""
-    example = sibling(path, f".{'0' * 16}.tmp", ".").name
-    pattern = re.compile(re.escape(example).replace("0" * 16 + re.escape(".tmp"), r"[0-9a-f]{16}\.tmp"))
-    for name in filter(pattern.fullmatch, os.listdir(path.parent)):
-        with suppress(OSError):  # another process may remove it at the same time
-            if time.time() - path.with_name(name).stat().st_mtime > STALE:
-                path.with_name(name).unlink()
-
-
 def given_path(value: object, where: str) -> Path:
     """Return the path of a file that a user named, ~ expanded; raise DpmcError if it names none."""
     try:
@@ -119,7 +105,7 @@ def require_writable(path: Path) -> None:
     A file beside it is created and removed: one of its own name would stay if the process is killed.
     """
     _require_netcdf_name(path)
-    temporary = sibling(path, f".{secrets.token_hex(8)}.tmp", ".")
+    temporary = _temporary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "xb"):

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from dpmc.common.shipped import PACKAGE
 
+CODEBOOKS = (".yaml", ".yml", ".json")  #: ends of the names of files that a text of a user's module names
 #: A text like "dpmc.reports.tables.models" or "dpmc.algorithms.hmc:HMC" names a module that is loaded later.
 MODULE_IN_TEXT = re.compile(r"(\w+(?:\.\w+)*):\w+|(\w+(?:\.\w+)+)")
 
@@ -55,7 +56,7 @@ def file_beside(reference: str, *folders: Path) -> Path | None:
 
 
 def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> dict[str, str]:
-    """Return module -> digest of all that `roots` import, and of the YAML files that these read."""
+    """Return module -> digest of all that `roots` import, and of the YAML and JSON files that these read."""
     folders = tuple(root.parent for root in roots if isinstance(root, Path))
     todo = [(r.stem, r) if isinstance(r, Path) else (r, _file(r, folders)) for r in roots]
     if missing := [module for module, path in todo if path is None]:
@@ -71,6 +72,11 @@ def _walked(roots: tuple[str | Path, ...], without: tuple[str, ...]) -> dict[str
         if b"__file__" in text and path.is_relative_to(PACKAGE):  # it may read tables beside it
             tables = path.parent.glob("*.yaml")
             sources |= {f"{module}:{file.name}": _digest(file.read_bytes()) for file in tables}
+        if not path.is_relative_to(PACKAGE):  # a user's module may name its codebook
+            named = [path.parent / name for name in imports if name.endswith(CODEBOOKS)]
+            sources |= {
+                f"{module}:{file.name}": _digest(file.read_bytes()) for file in named if file.is_file()
+            }
         # What `dpmc` itself loads is its interface for others: no module of the package uses it.
         if module == PACKAGE.name:
             continue
@@ -137,3 +143,5 @@ def _imports(node: ast.AST, package: str) -> Iterator[str]:
             yield f"{start}*"  # as in f"dpmc.cli.{name}"
         case ast.Constant(value=str(text)) if named := MODULE_IN_TEXT.fullmatch(text):
             yield named[1] or named[2]
+        case ast.Constant(value=str(text)) if text.endswith(CODEBOOKS):
+            yield text

@@ -34,6 +34,9 @@ COUNTERS = ("accepted", "diverging", *CLIPPED, *RANDOM_ROWS)
 
 
 ResultOrFile: TypeAlias = "xarray.DataTree | str | Path"  #: of `dpmc.sample` or `dpmc.release`
+#: Name, dimensions, arrays and attributes of a group.
+Group: TypeAlias = tuple[str, tuple[str, ...], Mapping[str, np.ndarray], Mapping[str, Any]]
+AnswerArrays: TypeAlias = Mapping[str, tuple[tuple[str, ...], np.ndarray]]  #: arrays by name, with dimensions
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Chains:
     counts: dict[str, np.ndarray]  # each (c, k)
     parameters: tuple[str, ...] = ()  # names of the d parameters; () if they have none
     #: What was asked and answered, by name, with dimensions; of methods that ask once. Not read from files.
-    answer: Mapping[str, tuple[tuple[str, ...], np.ndarray]] = field(default_factory=dict)
+    answer: AnswerArrays = field(default_factory=dict)
     remarks: Sequence[str] = ()  # on the answer; not in files
 
 
@@ -61,8 +64,6 @@ def tree(chains: Chains) -> "xarray.DataTree":
     Chain numbers differ between seeds, so that `xarray.concat` along "chain" joins seeds. Parameters are
     labelled by name, or by 0, 1, … if they have none.
     """
-    import xarray
-
     (c, k, d), thin = chains.draws.shape, chains.attrs["thin"]
     labels = {
         "chain": chains.attrs["seed"] * c + np.arange(c),
@@ -86,20 +87,30 @@ def tree(chains: Chains) -> "xarray.DataTree":
         f"likelihood to the power {temperature:.4g}: wider than the posterior of all rows; see dpmc.summary"
     )
     tempered = {"temperature": temperature} | ({"tempered": note} if temperature < 1.0 else {})
-    library = {"inference_library": "dpmc", "inference_library_version": __version__}
-    groups = {"/": xarray.Dataset(attrs=root)}
-    for name, dims, arrays, attributes in (
+    groups: list[Group] = [
         ("posterior", (*along, "parameter"), {"theta": chains.draws}, tempered),
         ("sample_stats", along, statistics, totals),
         ("private_diagnostics", along, clipped, private),
         ("constant_data", ("chain", "parameter"), {"theta_0": chains.start}, {}),
-    ):
+    ]
+    return grouped(root, labels, groups, chains.answer)
+
+
+def grouped(
+    root: Mapping[str, Any], labels: Mapping[str, np.ndarray], groups: Sequence[Group], answer: AnswerArrays
+) -> "xarray.DataTree":
+    """Return a tree of groups whose dimensions are labelled, with an answer if there is one."""
+    import xarray
+
+    library = {"inference_library": "dpmc", "inference_library_version": __version__}
+    made = {"/": xarray.Dataset(attrs=root)}
+    for name, dims, arrays, attributes in groups:
         variables = {key: (dims, values) for key, values in arrays.items()}
         coords = {dim: labels[dim] for dim in dims}
-        groups[f"/{name}"] = xarray.Dataset(variables, coords, {**library, **attributes})
-    if chains.answer:
-        groups["/answer"] = xarray.Dataset(dict(chains.answer), attrs=library)
-    return xarray.DataTree.from_dict(groups)
+        made[f"/{name}"] = xarray.Dataset(variables, coords, {**library, **attributes})
+    if answer:
+        made["/answer"] = xarray.Dataset(dict(answer), attrs=library)
+    return xarray.DataTree.from_dict(made)
 
 
 def write_chains(path: Path, chains: Chains) -> None:

@@ -12,7 +12,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
+from dpmc.common.logs import LOGGER
 from dpmc.common.values import DECIMAL, shown
 from dpmc.models.columns import Coding, Declared, Dialect, Unreadable, entries_of, same_name, text_of
 from dpmc.models.in_memory import Table, table_of
@@ -28,10 +29,11 @@ from dpmc.models.in_memory import Table, table_of
 class Persons(NamedTuple):
     """The column that says whose a row is; of each person the first `most` rows of the table are kept.
 
+    None: that of the codebook, if it has one and the table has names of columns.
     Whether a row is kept depends on the rows of the same person alone, and on no value of them.
     """
 
-    column: str
+    column: str | None
     most: int
 
 
@@ -62,19 +64,55 @@ def read_rows(
     column, rule and cure.
     """
     coding = coding or Coding()
-    if isinstance(source, str | Path):
-        table = _of_file(Path(source), columns, coding.dialect, private)
-    else:
-        where = f"data: {type(source).__name__}"
-        if private and isinstance(source, Sequence) and columns is None:
-            raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
-        table = table_of(source, where, len(columns) if private and columns is not None else None)
+    table = _opened(source, columns, coding, private)
     places = table.chosen(columns)
-    if columns is None and persons is not None and table.names:
+    if columns is None and persons is not None and persons.column is not None and table.names:
         places = {i: name for i, name in places.items() if name != same_name(persons.column)}
         if not places:
             raise DpmcError(f"{table.where}: has no column besides {persons.column}")
     return table.rows(places, coding, None if private else _kept(table, persons, coding))
+
+
+def odd_entries(
+    source: Any, columns: Sequence[str], coding: Coding, most: int = 5
+) -> Iterator[tuple[str, int, list[str]]]:
+    """Yield each column's name, its number of odd entries, and what is wrong with the first `most`.
+
+    All of it depends on rows: it is for the eyes of their holder.
+    """
+    table = _opened(source, columns, coding, private=True)
+    for i, name in table.chosen(columns).items():
+        odd = np.flatnonzero(~np.isfinite(table.rows({i: name}, coding)[:, 0]))
+        entries, declared = entries_of(table.column(i)) if len(odd) else (), coding.declared[name]
+        yield name, len(odd), [table.wrong(row, name, entries[row], declared) for row in odd[:most]]
+
+
+def names_in(path: Path) -> tuple[list[str], str]:
+    """Return the names of a file's columns, and what separates them in a CSV file; no row counts.
+
+    Raises DpmcError for a file that cannot be read, and for a first line that can be no names.
+    """
+    if not path.name.lower().endswith((".csv", ".csv.gz")):
+        return _of_file(path, None, Dialect(), private=True).names, ","
+    try:
+        with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
+            line = re.split(rb"[\r\n]", file.readline().removeprefix(codecs.BOM_UTF8))[0]
+    except (OSError, EOFError, zlib.error) as error:
+        raise DpmcError(f"{path}: {getattr(error, 'strerror', None) or 'cannot be read'}") from None
+    first = line.decode(errors="replace")
+    dialect = Dialect(max(",;\t|", key=lambda mark: len(_fields(first, Dialect(mark)))))
+    found = _names([item.strip() for item in _fields(first, dialect)], f"{path}: line 1", None, dialect, True)
+    return list(map(same_name, found)), dialect.delimiter
+
+
+def _opened(source: Any, columns: Sequence[str] | None, coding: Coding, private: bool) -> Table:
+    """Return what holds rows as a table; see `read_rows`."""
+    if isinstance(source, str | Path):
+        return _of_file(Path(source), columns, coding.dialect, private)
+    where = f"data: {type(source).__name__}"
+    if private and isinstance(source, Sequence) and columns is None:
+        raise DpmcError(f"{where}: a list needs a model with `column_names`; give an array or a table")
+    return table_of(source, where, len(columns) if private and columns is not None else None)
 
 
 def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
@@ -87,25 +125,29 @@ def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
 
 def _kept(table: Table, persons: Persons | None, coding: Coding) -> np.ndarray:
     """Return which rows (n,) are among the first `most` of their person."""
-    if persons is None:
+    column = persons and (persons.column or (coding.person if table.names else None))
+    if persons is None or column is None:
         return np.ones(table.shape[0], bool)
     if not table.names:
-        raise DpmcError(f"{table.where}: has no names of columns, so no column {shown(persons.column)}")
-    (place,) = table.chosen([persons.column])
-    declared = coding.declared.get(persons.column, Declared())
+        raise DpmcError(f"{table.where}: has no names of columns, so no column {shown(column)}")
+    (place,) = table.chosen([column])
+    declared = coding.declared.get(column, Declared())
     counts: Counter[Any] = Counter()
     kept = np.zeros(table.shape[0], bool)
     for row, entry in enumerate(entries_of(table.column(place))):
         # Blanks around a text, and a word for a missing value, would hide whose the row is.
         if isinstance(entry, Unreadable) or declared.is_missing(entry):
-            raise DpmcError(f"{table.place(row, persons.column)}: says not whose the row is")
+            raise DpmcError(f"{table.place(row, column)}: says not whose the row is")
         try:
             hash(entry)
             who = text_of(entry)
         except Exception:  # a list, or another value that cannot be looked up
-            raise DpmcError(f"{table.where}: column {persons.column}: must be texts or numbers") from None
+            raise DpmcError(f"{table.where}: column {column}: must be texts or numbers") from None
         counts[who] += 1
         kept[row] = counts[who] <= persons.most
+    if persons.column is None and not kept.all():
+        text = "%s: n = %d rows are kept, at most %d of each %s, as the codebook says"
+        LOGGER.info(text, table.where, kept.sum(), persons.most, column)
     return kept
 
 

@@ -73,7 +73,7 @@ class AffineEvaluator(StatisticsEvaluator):
         return Blocks(layout.blocks(rows[order]), len(rows), far, sums, centre, scale)
 
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
-        alpha, gamma = _plain(self._model.ratio_form(theta, proposal))
+        alpha, gamma = layout.plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
             # For the chains that the kernel leaves out, the count is −1.
@@ -122,7 +122,7 @@ class AffineEvaluator(StatisticsEvaluator):
         return np.searchsorted(self._blocks.far, np.where(trusted, limit * (1.0 - 1e-12), -1.0), side="right")
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        linear, constant = _plain(self._model.gradient_form(theta))
+        linear, constant = layout.plain(self._model.gradient_form(theta))
         k = linear.shape[2]
         if bound == np.inf:
             whole = (linear * self._totals).sum(axis=2) + constant * len(self._finite)
@@ -151,22 +151,12 @@ class AffineEvaluator(StatisticsEvaluator):
         return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        chosen, form = kernels.draw_batches(words, self.n), _plain(self._model.gradient_form(theta))
+        chosen, form = kernels.draw_batches(words, self.n), layout.plain(self._model.gradient_form(theta))
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        form = _plain(self._model.ratio_form(theta, proposal))
+        form = layout.plain(self._model.ratio_form(theta, proposal))
         return kernels.affine_row_ratios(self._table, chosen, *form)
-
-
-def _plain(form: Sums) -> Sums:
-    """Return slopes and offsets of a form as contiguous arrays.
-
-    A view of one chain is contiguous and a view of many is not. numba compiles different code for the two, so
-    that a chain's bits would depend on the number of chains.
-    """
-    slopes, offsets = form
-    return np.ascontiguousarray(slopes, dtype=float), np.ascontiguousarray(offsets, dtype=float)
 
 
 def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from typing import TextIO, cast
 
 import numpy as np
+from scipy.special import expit
 
 from dpmc.base import AffineModel, GradientModel, Model, SoftplusModel, SummaryModel
 from dpmc.common.errors import DpmcError
@@ -140,6 +141,15 @@ def gradient_by_form(model: AffineModel, theta: np.ndarray, rows: np.ndarray) ->
     """Return the gradient of each row's log-likelihood (n, d) by the model's affine form."""
     linear, constant = model.gradient_form(theta[None])
     return statistics(model, rows) @ linear[0].T + constant[0]
+
+
+def gradient_by_weights(model: SoftplusModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradient of each row's log-likelihood (n, d) by the weighted form of a softplus model."""
+    (linear, constant), (slopes, offsets) = model.weighted_form(theta[None]), model.link(theta[None])
+    t = statistics(model, rows)
+    weight = model.sign * expit(t @ slopes[0] + offsets[0])[:, None]
+    terms = np.concatenate([weight * t, weight, t], axis=1)[:, : linear.shape[2]]
+    return terms @ linear[0].T + constant[0]
 
 
 def offers(model: Model, method: str) -> bool:

@@ -45,8 +45,11 @@ class Evaluator:
     def _ratios(self, theta: np.ndarray, proposal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return log_likelihood(self._model, proposal, rows) - log_likelihood(self._model, theta, rows)
 
-    def _gradients(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return log_likelihood_gradient(cast(GradientModel, self._model), theta, rows)
+    def _clipped_gradients(
+        self, theta: np.ndarray, rows: np.ndarray, bound: float
+    ) -> tuple[np.ndarray, int]:
+        gradient = log_likelihood_gradient(cast(GradientModel, self._model), theta, rows)
+        return kernels.clipped_vector_sum(np.ascontiguousarray(gradient), bound)
 
     def unit_of_ratios(self, bound: np.ndarray) -> float | np.ndarray:
         """Return the unit in which sums of log ratios clipped to ±bound (chains,) count: 1, or (chains,)."""
@@ -73,7 +76,7 @@ class Evaluator:
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c in range(len(theta)):
             for rows in self._chunks():
-                part, clipped = _clipped_sum(self._gradients(theta[c], rows), bound)
+                part, clipped = self._clipped_gradients(theta[c], rows, bound)
                 sums[c] += part
                 counts[c] += clipped
         return sums, counts
@@ -97,8 +100,7 @@ class Evaluator:
         """Return Σ clip(∇ ln p(x_j|θ)) (chains, d) over a batch, and counts."""
         sums, counts = np.zeros(theta.shape), np.zeros(len(theta), np.int64)
         for c, chosen in enumerate(kernels.draw_batches(words, self.n)):
-            gradient = self._gradients(theta[c], self._drawn(chosen))
-            sums[c], counts[c] = _clipped_sum(gradient, bound)
+            sums[c], counts[c] = self._clipped_gradients(theta[c], self._drawn(chosen), bound)
         return sums, counts
 
     def row_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -134,17 +136,3 @@ class StatisticsEvaluator(Evaluator):
         rows = np.array(self._statistics, order="C")
         rows[~np.isfinite(rows).all(axis=1)] = np.nan
         return rows
-
-
-def _clipped_sum(gradient: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
-    """Return the sum of gradients (m, d), each clipped to norm `bound`, and the number clipped.
-
-    A gradient whose norm is not finite counts as 0, and as clipped.
-    """
-    norm = np.sqrt((gradient**2).sum(axis=1))
-    inside = norm <= bound
-    # A divisor of 1 where nothing is clipped, since the norm may be 0 there.
-    scale = np.where(inside, 1.0, bound / np.where(inside, 1.0, norm))
-    usable = np.isfinite(norm)[:, None]
-    total = np.where(usable, gradient * scale[:, None], 0.0).sum(axis=0)
-    return total, len(gradient) - int(np.count_nonzero(inside))

@@ -20,7 +20,7 @@ from dpmc.common.compiling import njit
 WELL_CONDITIONED = 4096.0  #: rounding of a sum of n such terms is below n · 1e-12 of the bound
 LARGEST_TERM = 1e150  #: its square is finite
 BLOCK = 512  #: rows per block: loops of one length, intermediate results in the first-level cache
-TILE = 8  #: chains per matrix product: a fixed shape, so that its rounding does not depend on their number
+TILE = 4  #: chains and statistics that `combine` takes at a time
 STRIP = 2048  #: rows per strip
 
 #: Sums may be reassociated, for vector instructions; NaN and infinity keep their meaning.
@@ -48,6 +48,25 @@ def clip_factor(square, bound):
     """Return min(1, bound/‖g‖) for ‖g‖² = `square`; the bound may be infinite."""
     factor = bound / math.sqrt(square)
     return factor if square > bound * bound else 1.0
+
+
+@njit(**EXACT_ORDER)
+def clipped_vector_sum(vectors, bound):
+    """Sum vectors (m, d), each clipped to norm `bound`, in order; also count the clipped.
+
+    A vector whose square is not finite counts as 0, and as clipped.
+    """
+    total, clipped = np.zeros(vectors.shape[1]), 0
+    for vector in vectors:
+        square = 0.0
+        for value in vector:
+            square += value * value
+        clipped += not square <= bound * bound
+        if square < np.inf:
+            factor = clip_factor(square, bound)
+            for i in range(len(vector)):
+                total[i] += factor * vector[i]
+    return total, clipped
 
 
 # --- all rows, one statistic with a coefficient: sorted columns ------------------------------------
@@ -363,34 +382,60 @@ def strip_prefix(strips: np.ndarray, n: int, middle: float) -> np.ndarray:
 # --- all rows, any number of statistics: blocks ordered by distance ---------------------------------
 
 
+@njit(**EXACT_ORDER)
+def combine(slopes, block, values):
+    """Put Σ_q slopes_iq block_qj in `values` (m, BLOCK), for slopes (m, k) with m up to TILE.
+
+    Each number is summed in the order of q, whatever m is, so that its rounding does not depend on m.
+    """
+    m, k = slopes.shape
+    first = k % TILE if m == TILE else k
+    for i in range(m):
+        for j in range(BLOCK):
+            values[i, j] = slopes[i, 0] * block[0, j] if first > 0 else 0.0
+        for q in range(1, first):
+            slope = slopes[i, q]
+            for j in range(BLOCK):
+                values[i, j] += slope * block[q, j]
+    if m < TILE:
+        return
+    # Each row is read once for TILE chains, each sum once for TILE statistics. Scalars stay in registers.
+    s, v = slopes, values
+    for q in range(first, k, TILE):
+        a0, a1, a2, a3 = s[0, q], s[0, q + 1], s[0, q + 2], s[0, q + 3]
+        b0, b1, b2, b3 = s[1, q], s[1, q + 1], s[1, q + 2], s[1, q + 3]
+        c0, c1, c2, c3 = s[2, q], s[2, q + 1], s[2, q + 2], s[2, q + 3]
+        d0, d1, d2, d3 = s[3, q], s[3, q + 1], s[3, q + 2], s[3, q + 3]
+        for j in range(BLOCK):
+            w, x, y, z = block[q, j], block[q + 1, j], block[q + 2, j], block[q + 3, j]
+            v[0, j] = v[0, j] + a0 * w + a1 * x + a2 * y + a3 * z
+            v[1, j] = v[1, j] + b0 * w + b1 * x + b2 * y + b3 * z
+            v[2, j] = v[2, j] + c0 * w + c1 * x + c2 * y + c3 * z
+            v[3, j] = v[3, j] + d0 * w + d1 * x + d2 * y + d3 * z
+
+
 @njit(**ROW_SUMS)
 def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
     """Sum clip(α·t + γ, ±bound) over the rows from block `first` (chains,) on; also count the clipped.
 
-    `blocks` (blocks, k, BLOCK), padded with zeros; α (chains, k). Each matrix product is for TILE chains and
-    one block, always of the same shape, so that rounding does not depend on the number of chains.
+    `blocks` (blocks, k, BLOCK), padded with zeros; α (chains, k).
     """
-    chains, k = alpha.shape
+    chains = len(alpha)
     sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
-    tiles = (chains + TILE - 1) // TILE
-    slopes, ratios = np.zeros((tiles, TILE, k)), np.empty((TILE, BLOCK))
-    start = np.full(tiles, blocks.shape[0])
-    for c in range(chains):
-        slopes[c // TILE, c % TILE] = alpha[c]
-        # A tile is multiplied from the first block that one of its chains reads.
-        start[c // TILE] = min(start[c // TILE], first[c])
+    ratios = np.empty((TILE, BLOCK))
     for b in range(first.min(), blocks.shape[0]):
         rows = min(BLOCK, n - b * BLOCK)
-        for tile in range(tiles):
-            if b < start[tile]:
+        for start in range(0, chains, TILE):
+            end = min(chains, start + TILE)
+            if b < first[start:end].min():
                 continue
-            np.dot(slopes[tile], blocks[b], ratios)
-            for c in range(tile * TILE, min(chains, (tile + 1) * TILE)):
+            combine(alpha[start:end], blocks[b], ratios)
+            for c in range(start, end):
                 if b < first[c]:
                     continue
                 total, clipped = 0.0, 0
                 for j in range(rows):
-                    ratio = ratios[c - tile * TILE, j] + gamma[c]
+                    ratio = ratios[c - start, j] + gamma[c]
                     kept = clip(ratio, bound[c])
                     total += kept
                     clipped += kept != ratio
@@ -400,21 +445,28 @@ def block_ratio_sums(blocks, n, first, alpha, gamma, bound):
 
 
 @njit(**ROW_SUMS)
-def block_gradient_sums(blocks, n, first, linear, constant, bound):
+def block_gradient_sums(blocks, n, first, linear, constant, bound, link=None):
     """Sum clipped G t + h over the rows from block `first` (chains,) on; also count the clipped.
 
     G (chains, d, k), h (chains, d); zeros of G are skipped. Returns sums (chains, d) and counts (chains,).
     Components with one coefficient are computed in pairs and twice, for the norms and for the sums; values of
     the others are stored. A block is read for all chains while it is in the cache.
+
+    With a `link`, (β (chains, k), η (chains,), s) of a softplus model, t is replaced by `softplus_terms`.
     """
     chains, d, k = linear.shape
     sums, counts = np.zeros((chains, d)), np.zeros(chains, np.int64)
     factors, values = np.empty(BLOCK), np.empty((d, BLOCK))
     columns, active = nonzero_columns(linear)
+    terms, weights = np.empty((k, BLOCK)), np.empty((1, BLOCK))
     for b in range(first.min(), blocks.shape[0]):
+        block = blocks[b]
         for c in range(chains):
             if b < first[c]:
                 continue
+            if link is not None:
+                block = terms
+                softplus_terms(blocks[b], link[0][c : c + 1], link[1][c], link[2], weights, terms)
             for j in range(BLOCK):
                 factors[j] = 0.0
             i = 0
@@ -423,7 +475,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                     q, r = columns[c, i, 0], columns[c, i + 1, 0]
                     u, g, v, h = linear[c, i, q], constant[c, i], linear[c, i + 1, r], constant[c, i + 1]
                     for j in range(BLOCK):
-                        one, two = u * blocks[b, q, j] + g, v * blocks[b, r, j] + h
+                        one, two = u * block[q, j] + g, v * block[r, j] + h
                         factors[j] += one * one + two * two
                     i += 2
                     continue
@@ -433,7 +485,7 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                     q = columns[c, i, m]
                     u = linear[c, i, q]
                     for j in range(BLOCK):
-                        values[i, j] += u * blocks[b, q, j]
+                        values[i, j] += u * block[q, j]
                 for j in range(BLOCK):
                     factors[j] += values[i, j] * values[i, j]
                 i += 1
@@ -447,8 +499,8 @@ def block_gradient_sums(blocks, n, first, linear, constant, bound):
                     for j in range(BLOCK):
                         # Chosen, not multiplied: 0 times a value that is not finite would be NaN.
                         usable = factors[j] > 0.0
-                        one += factors[j] * (u * blocks[b, q, j] + g) if usable else 0.0
-                        two += factors[j] * (v * blocks[b, r, j] + h) if usable else 0.0
+                        one += factors[j] * (u * block[q, j] + g) if usable else 0.0
+                        two += factors[j] * (v * block[r, j] + h) if usable else 0.0
                     sums[c, i] += one
                     sums[c, i + 1] += two
                     i += 2
@@ -645,33 +697,48 @@ def softplus_ratio_sums(blocks, n, lines, offsets, sign, bound):
 
     `lines` (chains, 3, k) and `offsets` (chains, 3): the change of (α, γ), then (β, η) before and after.
     """
-    chains, k = lines.shape[0], lines.shape[2]
-    sums, counts = np.zeros(chains), np.zeros(chains, np.int64)
-    tiles = (chains + TILE - 1) // TILE
-    slopes, values = np.zeros((tiles, 3 * TILE, k)), np.empty((3 * TILE, BLOCK))
-    ratios, old, new = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    for c in range(chains):
-        for m in range(3):
-            slopes[c // TILE, 3 * (c % TILE) + m] = lines[c, m]
+    chains, _, k = lines.shape
+    sums, counts, values = np.zeros(chains), np.zeros(chains, np.int64), np.empty((TILE, BLOCK))
+    slopes = np.zeros((chains, TILE, k))  # a fourth line of zeros is less work than three lines alone
+    slopes[:, :3] = lines
     for b in range(blocks.shape[0]):
         rows = min(BLOCK, n - b * BLOCK)
-        for tile in range(tiles):
-            np.dot(slopes[tile], blocks[b], values)
-            for c in range(tile * TILE, min(chains, (tile + 1) * TILE)):
-                place = 3 * (c - tile * TILE)
+        for c in range(chains):
+            combine(slopes[c], blocks[b], values)
+            for i in range(3):
                 for j in range(BLOCK):
-                    ratios[j] = values[place, j] + offsets[c, 0]
-                    old[j] = values[place + 1, j] + offsets[c, 1]
-                    new[j] = values[place + 2, j] + offsets[c, 2]
-                add_softplus_change(old, new, sign, ratios)
-                total, clipped = 0.0, 0
-                for j in range(rows):
-                    kept = clip(ratios[j], bound[c])
-                    total += kept
-                    clipped += kept != ratios[j]
-                sums[c] += total
-                counts[c] += clipped
+                    values[i, j] += offsets[c, i]
+            ratios = values[0]
+            add_softplus_change(values[1], values[2], sign, ratios)
+            total, clipped = 0.0, 0
+            for j in range(rows):
+                kept = clip(ratios[j], bound[c])
+                total += kept
+                clipped += kept != ratios[j]
+            sums[c] += total
+            counts[c] += clipped
     return sums, counts
+
+
+@njit(**EXACT_ORDER)
+def softplus_terms(block, slopes, offset, sign, weights, terms):
+    """Fill `terms` (m, BLOCK) with the first m of w t, w and t, w = s/(1 + e^−(β·t + η)).
+
+    The gradient of a softplus model is affine in them. t is a block (k, BLOCK), `slopes` are β as (1, k),
+    `offset` is η, `weights` are space (1, BLOCK).
+    """
+    k, m = len(block), len(terms)
+    combine(slopes, block, weights)
+    w = weights[0]
+    for j in range(BLOCK):
+        z = w[j] + offset
+        e = exponential(-abs(z))
+        w[j] = sign * ((1.0 if z > 0.0 else e) / (1.0 + e))
+    for q in range(min(k, m)):
+        for j in range(BLOCK):
+            terms[q, j] = w[j] * block[q, j]
+    terms[k : k + 1] = weights[: max(0, m - k)]
+    terms[k + 1 :] = block[: max(0, m - k - 1)]
 
 
 @njit(**ROW_SUMS)

@@ -5,6 +5,16 @@ import numpy as np
 from dpmc.evaluators.kernels import BLOCK, STRIP
 
 
+def plain(form: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return slopes and offsets of a form as contiguous arrays.
+
+    A view of one chain is contiguous and a view of many is not. numba compiles different code for the two, so
+    that a chain's bits would depend on the number of chains.
+    """
+    slopes, offsets = form
+    return np.ascontiguousarray(slopes, dtype=float), np.ascontiguousarray(offsets, dtype=float)
+
+
 def blocks(statistics: np.ndarray) -> np.ndarray:
     """Return statistics (n, k) as (blocks, k, BLOCK), padded with zeros."""
     n, k = statistics.shape

@@ -1,12 +1,14 @@
 """Clipped sums for softplus models: a two-component mixture, logistic regression.
 
 ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, softplus(z) = ln(1 + e^z), s = ±1.
-Every row is read once for both positions. Gradients are computed by the model in NumPy (`generic`).
+Every row is read once for both positions. Gradients are affine in w t, w and t, w the derivative of
+s softplus, so the kernels of affine models sum them.
 """
 
 import functools
 
 import numpy as np
+from scipy.special import expit
 
 from dpmc.base import SoftplusModel
 from dpmc.evaluators import kernels, layout
@@ -35,6 +37,26 @@ class SoftplusEvaluator(StatisticsEvaluator):
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
         form = self._move(theta, proposal)
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
+
+    def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
+        if not hasattr(self._model, "weighted_form"):
+            return super().gradient_sums(theta, bound)
+        blocks, n = self._blocks
+        link = *layout.plain(self._model.link(theta)), float(self._model.sign)
+        form = layout.plain(self._model.weighted_form(theta))
+        return kernels.block_gradient_sums(blocks, n, np.zeros(len(theta), np.int64), *form, bound, link)
+
+    def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
+        if not hasattr(self._model, "weighted_form"):
+            return super().batch_gradient_sums(theta, bound, words)
+        t, (slopes, offsets) = self._table[kernels.draw_batches(words, self.n)], self._model.link(theta)
+        z = (t * slopes[:, None, :]).sum(axis=2) + offsets[:, None]
+        weight = float(self._model.sign) * expit(z)[:, :, None]
+        linear, constant = layout.plain(self._model.weighted_form(theta))
+        terms = np.concatenate([weight * t, weight, t], axis=2)[:, :, : linear.shape[2]]
+        places = np.arange(words.size).reshape(words.shape)
+        table = np.ascontiguousarray(terms.reshape(words.size, -1))
+        return kernels.batch_gradient_sums(table, places, linear, constant, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         return kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))

@@ -51,6 +51,7 @@ class Declared:
     group: str = ""  # mark between groups of three digits
     minimum: float | None = None  # a number below it is odd
     maximum: float | None = None  # a number above it is odd
+    required: bool = False  # no fill is a cure for a missing entry
 
     @cached_property
     def _places(self) -> dict[str, float]:
@@ -145,10 +146,26 @@ class Declared:
                 x = np.array(entries, dtype=float)
                 x[np.isnan(x)] = self._filled
             else:
-                x = np.array([self.number(entry) for entry in entries], dtype=float)
+                x = np.array(self._read(entries), dtype=float)
         if self.type == "integer" or self.minimum is not None or self.maximum is not None:
             x[[bool(self._beyond(value)) for value in x.tolist()]] = np.nan
         return x
+
+    def _read(self, entries: Sequence[Any] | np.ndarray) -> list[float]:
+        """Return `number` of each entry; numbers in texts, and texts that come again, faster."""
+        is_usual = not self._by_text and (self.decimal, self.group) == (".", "")
+        known: dict[str, float] = {}
+        found = []
+        for entry in entries:
+            if type(entry) is not str:
+                found.append(self.number(entry))
+            elif is_usual and self._written.fullmatch(entry):
+                found.append(float(entry))
+            else:
+                if entry not in known:
+                    known[entry] = self.number(entry)
+                found.append(known[entry])
+        return found
 
     def _beyond(self, x: float) -> str:
         """Return the rule that a number breaks; "" if none."""
@@ -169,7 +186,8 @@ class Declared:
             return f": {shown(entry)} {rule}"
         cure = "; a text needs `levels`, or a codebook with words for true and false" if text else ""
         if missing:
-            cure = "; `fills` says what stands for a missing value"
+            cure = "; `fills`, or `fill` of a codebook, says what stands for a missing value"
+            cure = "; no fill may stand for it: leave its row out" if self.required else cure
         elif re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
             cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
         elif "\ufffd" in text:
@@ -198,6 +216,7 @@ class Coding(NamedTuple):
 
     declared: Mapping[str, Declared] = {}  # other columns are `Declared()`
     dialect: Dialect = Dialect()
+    person: str | None = None  # column that says whose a row is
 
     @classmethod
     def of(cls, levels: Mapping[str, tuple[str, ...]], fills: Mapping[str, Any] = {}) -> Coding:

@@ -10,7 +10,7 @@ from dpmc.common.values import shown
 
 #: Optional attributes of a model besides its densities and their gradients (docs/how-to/own-model.md).
 OPTIONAL_FUNCTIONS = (
-    *("columns", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
+    *("columns", "codebook", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
     *("summaries", "summary_count", "posterior_given"),
 )
@@ -35,7 +35,7 @@ class Model:
     gradient
         "jax": JAX computes both gradients; write the densities with `jax.numpy`.
     optional
-        `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `parameters` (names),
+        `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `codebook`, `parameters`,
         `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the methods of an affine form.
 
     Raises

@@ -60,11 +60,14 @@ class Table(NamedTuple):
             return rows
         for row, k in np.argwhere(kept[:, None] & ~np.isfinite(rows))[:1]:
             i = list(places)[k]
-            entry = entries_of(columns[i])[row]
-            if isinstance(entry, Unreadable) and entry.reason:
-                raise DpmcError(f"{self.where}: {self.line} {row + self.first}: {entry.reason}")
-            raise DpmcError(f"{self.place(row, places[i])}{declared[i].wrong(entry)}")
+            raise DpmcError(self.wrong(row, places[i], entries_of(columns[i])[row], declared[i]))
         return rows[kept]
+
+    def wrong(self, row: int, name: str, entry: Any, declared: Declared) -> str:
+        """Return where an odd entry is, and what is wrong with it or with its whole line."""
+        if isinstance(entry, Unreadable) and entry.reason:
+            return f"{self.where}: {self.line} {row + self.first}: {entry.reason}"
+        return f"{self.place(row, name)}{declared.wrong(entry)}"
 
     def place(self, row: int, name: str) -> str:
         """Return where an entry is, for messages; the row is counted from 0."""

@@ -43,6 +43,14 @@ class Mixture(FlatPrior):
         beta = theta[:, 1] / self.variance
         return beta[:, None], -(theta[:, 0] + 0.5 * theta[:, 1]) * beta
 
+    def weighted_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return G (chains, 2, 3), h (chains, 2): σ²∇ is (x − θ_1 − wθ_2, w(x − θ_1 − θ_2))."""
+        linear, constant = np.zeros((len(theta), 2, 3)), np.zeros(theta.shape)
+        linear[:, 0, 2] = linear[:, 1, 0] = 1.0 / self.variance
+        linear[:, 0, 1], linear[:, 1, 1] = -theta[:, 1] / self.variance, -theta.sum(axis=1) / self.variance
+        constant[:, 0] = -theta[:, 0] / self.variance
+        return linear, constant
+
     def statistics(self, rows: np.ndarray) -> np.ndarray:
         """Return t(x) = x (n, 1) of rows (n, 1)."""
         return rows

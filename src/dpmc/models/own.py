@@ -16,11 +16,14 @@ from dpmc.base import has_diverged
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import MOST_PARAMETERS, array, checked, count, positive_number, shown
 from dpmc.evaluators.calls import name_of, real_array
+from dpmc.models.codebook import Codebook
+from dpmc.models.columns import Coding
 from dpmc.models.definition import Definition
 from dpmc.models.functions import Model
 
-ATTRIBUTES = "dimension parameters n columns tempering true_theta start".split()
+ATTRIBUTES = "dimension parameters n columns codebook tempering true_theta start".split()
 REGRESSIONS = ("dpmc.models.regression", "dpmc.models.families")  #: modules of models that keep nothing
+OURS = (*REGRESSIONS, "dpmc.models.design", "dpmc.models.formula")  #: and those of their parts
 METHODS = (
     *("log_likelihood", "log_prior", "log_likelihood_gradient", "log_prior_gradient"),
     *("simulate", "posterior", "row_bounds", "check_rows"),
@@ -55,6 +58,14 @@ def _of_user(model: Any) -> Any:
         return vars(model)["log_likelihood"]
     family = getattr(model, "family", None) if type(model).__module__ in REGRESSIONS else None
     return model if type(family).__module__ in (*REGRESSIONS, "builtins") else family
+
+
+def is_regression_of_ours(model: Any) -> bool:
+    """Return whether a model is a regression of this package, with nothing else put in a part's place."""
+    parts = (model, getattr(model, "design", None), getattr(model, "family", None))
+    replaced = [vars(model)[name] for name in METHODS if name in vars(model)]
+    own = all(getattr(value, "__self__", None) is model for value in replaced)  # `posterior` of a linear one
+    return own and all(type(part).__module__ in OURS for part in parts)
 
 
 def own_model(name: str) -> Definition:
@@ -94,6 +105,10 @@ def _checked(own: object, name: str) -> Definition:
     if "parameters" in given and not (_are_names(parameters) and len(parameters) == d):
         names = shown(parameters)
         raise DpmcError(f"{where}: parameters: {names} must be {d} different names, in a tuple or list")
+    if given.get("codebook") is not None:
+        if not isinstance(columns, list | tuple):
+            raise DpmcError(f"{where}: codebook: needs columns: the names of the fields that a row has")
+        Codebook.given(given["codebook"]).coding(columns)
     for key in METHODS:
         if key in given and not callable(given[key]):
             raise DpmcError(f"{where}: {key}: {shown(given[key])} must be a method")
@@ -215,6 +230,14 @@ class OwnModel(_Reported):
         """Return the number of a row's columns; None if the model does not fix it."""
         names = self.column_names
         return getattr(self._own, "columns", None) if names is None else len(names)
+
+    @property
+    def coding(self) -> Coding | None:
+        """Return how tables of rows are read: the model's `coding`, or what its codebook says."""
+        book, names = getattr(self._own, "codebook", None), self.column_names
+        if book is None or names is None or hasattr(self._own, "coding"):
+            return getattr(self._own, "coding", None)
+        return Codebook.given(book).coding(names)
 
     def offers(self, method: str) -> bool:
         """Return whether the user's class has this method itself."""

@@ -67,8 +67,9 @@ def predict(
         text = "predict: %s rows are longer than norm %g and are shortened"
         LOGGER.warning(text, beyond.sum(), model.design.norm)
     z, generator, flat = model.design(rows), np.random.default_rng(seed), draws.reshape(-1, model.dimension)
-    drawn = np.stack([model.outcomes(generator, each, z) for each in flat])
-    expected = model.mean(flat[:, : z.shape[1]] @ z.T)
+    offset = model.design.offset(rows)
+    drawn = np.stack([model.outcomes(generator, each, z, offset) for each in flat])
+    expected = model.mean(flat[:, : z.shape[1]] @ z.T + offset)
     shape, dims = (*draws.shape[:2], len(z)), ("chain", "draw", "row")
     outcome = model.columns[0]
     found = {outcome: (dims, drawn.reshape(shape)), f"{outcome}_mean": (dims, expected.reshape(shape))}

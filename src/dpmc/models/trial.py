@@ -20,6 +20,7 @@ from dpmc.evaluators.calls import (
     MOST_ROWS,
     WrongResult,
     gradient_by_form,
+    gradient_by_weights,
     log_likelihood,
     log_likelihood_gradient,
     name_of,
@@ -28,7 +29,7 @@ from dpmc.evaluators.calls import (
     summaries,
     without_warnings,
 )
-from dpmc.models.own import OwnModel
+from dpmc.models.own import OwnModel, is_regression_of_ours
 
 LEAST_DUMMIES = 5  #: rows on which gradients are compared with finite differences, at least
 DUMMIES, NUMBERS = 1000, 200_000  #: dummy rows of a kind; fewer if they or gradients have more numbers
@@ -46,6 +47,10 @@ CODES = (-1.0, 0.0, 1.0, -9.0, 9.0, -99.0, 99.0, -999.0, 999.0, -9999.0, 9999.0)
 SOME = 50  #: components of a gradient that are compared away from the start point, about
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
 
+#: Forms of a gradient, and how it is computed by them; forms at one θ.
+BY_FORM = {"gradient_form": gradient_by_form, "weighted_form": gradient_by_weights}
+OF_ONE_POSITION = (*BY_FORM, "line", "link")
+
 Method = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row
 
 
@@ -61,6 +66,8 @@ def try_out(model: Model, shape: tuple[int, int], starts: np.ndarray, gradients:
         if type(model).__module__.startswith("dpmc.models."):
             return
         model = OwnModel(model, type(model).__name__)
+    if is_regression_of_ours(model.given):
+        return
     start, positions = starts[0], _positions(starts)
     with without_warnings():
         model.log_prior(start)
@@ -152,7 +159,7 @@ def _without_rows(
     Raises WrongResult for an affine or softplus form of a wrong shape, which compiled code cannot check.
     """
     theta = np.stack(positions)
-    forms = {"ratio_form": (theta, theta[::-1]), **dict.fromkeys(("gradient_form", "line", "link"), (theta,))}
+    forms = {"ratio_form": (theta, theta[::-1]), **dict.fromkeys(OF_ONE_POSITION, (theta,))}
     values = {}
     for name, arguments in {"log_prior": (theta,), "log_prior_gradient": (theta,), **forms}.items():
         if name in forms and not (model.offers("statistics") and model.offers(name)):
@@ -163,7 +170,7 @@ def _without_rows(
             parts = result if isinstance(result, tuple) else (result,)
             if name in forms:
                 slopes, offsets = parts
-                shape = theta.shape if name == "gradient_form" else (len(theta),)
+                shape = theta.shape if name in BY_FORM else (len(theta),)
                 where = f"model: {name_of(model)}: {name}"
                 real_array(offsets, shape, where)
                 real_array(slopes, (*shape, np.shape(slopes)[-1]), where)
@@ -184,7 +191,7 @@ def _check_gradients(
         with _failing_elsewhere():
             prior = lambda at: np.atleast_1d(model.log_prior(at))  # noqa: E731
             densities.append(("log_prior_gradient", prior, model.log_prior_gradient(theta)[None]))
-    known = {"log_likelihood_gradient": log_likelihood_gradient, "gradient_form": gradient_by_form}
+    known = {"log_likelihood_gradient": log_likelihood_gradient, **BY_FORM}
     for (name, gradient), rows in itertools.product(known.items(), dummies):
         with _failing_elsewhere():
             if model.offers(name):

@@ -34,6 +34,7 @@ from dpmc.common.logs import LOGGER
 from dpmc.common.values import MOST, checked, shown
 from dpmc.common.version import __version__
 from dpmc.privacy.events import NEIGHBOURS
+from dpmc.privacy.accountants.base import checked_delta, checked_epsilon
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 
 KIND = "dpmc ledger of a data set, format 1"  #: of the first line
@@ -43,6 +44,13 @@ DIGITS = {"id": 32, "ledger": 32, "previous": 64, "hash": 64}  #: hexadecimal on
 SOON = 100  #: runs: if delta is left for fewer, and for fewer than epsilon, a warning says so
 
 Record = dict[str, Any]  #: a line: the header or an entry
+
+
+class Share(NamedTuple):
+    """What an entry takes; δ may be 0, of another library's pure ε."""
+
+    epsilon: float
+    delta: float
 
 
 class DataLedger:
@@ -127,7 +135,7 @@ class DataLedger:
         nothing, if the totals would be exceeded. Raises DpmcError if `about` is nothing for JSON, and if the
         file cannot be locked or written, is broken, or is not a continuation of what was opened.
         """
-        asked = Budget(epsilon, delta)
+        asked = _share(epsilon, delta)
         try:
             facts = json.loads(json.dumps(about, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
@@ -173,7 +181,7 @@ class DataLedger:
             "or lines were removed or changed"
         )
 
-    def _require_left(self, header: Record, entries: list[Record], asked: Budget) -> None:
+    def _require_left(self, header: Record, entries: list[Record], asked: Share) -> None:
         """Raise BudgetExceeded for more than is left; log which delta would last as long as epsilon."""
         left, share = _left(header, entries), (_exact(asked.epsilon), _exact(asked.delta))
         if share[0] > left[0] or share[1] > left[1]:
@@ -183,6 +191,8 @@ class DataLedger:
                 f"{self.path}: epsilon {asked.epsilon!r}, delta {asked.delta!r} asked for, but only "
                 f"epsilon {epsilon!r}, delta {delta!r} left of the data set's total{hint}"
             )
+        if share[1] == 0:
+            return
         runs = left[0] // share[0], left[1] // share[1]
         if runs[1] < min(runs[0], SOON):
             part = left[1] / runs[0]
@@ -196,6 +206,12 @@ class DataLedger:
     def _require_continued(self, records: list[Record]) -> None:
         if self.head not in [record["hash"] for record in records]:
             raise DpmcError(f"{self.path}: is not the ledger that was opened, or an older copy of it")
+
+
+def _share(epsilon: float, delta: float) -> Share:
+    """Return a share; raise DpmcError unless 0 < epsilon < inf and 0 ≤ delta < 1."""
+    zero = not isinstance(delta, bool) and isinstance(delta, float | int) and delta == 0.0
+    return Share(checked_epsilon(epsilon), 0.0 if zero else checked_delta(delta))
 
 
 class _Content(NamedTuple):
@@ -230,7 +246,7 @@ def _require_right(record: object, keys: set[str]) -> None:
         digits = key not in DIGITS or re.fullmatch(f"[0-9a-f]{{{DIGITS[key]}}}", str(value))
         if type(value) is not kind or not digits:
             raise ValueError(f"{key}: {shown(value)} is not what dpmc writes")
-    Budget(record["epsilon"], record["delta"])
+    _share(record["epsilon"], record["delta"])
     if "number" in record and not 1 <= record["number"] <= MOST:
         raise ValueError(f"number: {shown(record['number'])} must be from 1 to {MOST}")
 

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmc.base import FastRule, NoiseSource
+from dpmc.base import Array, FastRule
 from dpmc.evaluators import kernels
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_rule import barker_threshold, batch_epsilon, batch_multiplier, multiplier
+from dpmc.privacy.secure_noise import NoiseSource
 
 ANY_NUMBER = 1 << 62
 
@@ -28,10 +29,10 @@ ANY_NUMBER = 1 << 62
 class Verdict(NamedTuple):
     """Results of the tests of one iteration, (chains,)."""
 
-    accepted: np.ndarray
-    rows_used: np.ndarray  # rows used, with repeats
-    noise_drawn: np.ndarray  # whether noise was drawn
-    all_rows: np.ndarray  # whether the test used all rows
+    accepted: Array
+    rows_used: Array  # rows used, with repeats
+    noise_drawn: Array  # whether noise was drawn
+    all_rows: Array  # whether the test used all rows
 
 
 class FastTest(NamedTuple):
@@ -44,13 +45,8 @@ class FastTest(NamedTuple):
     noise: NoiseSource
 
     def verdict(
-        self,
-        theta: np.ndarray,
-        proposal: np.ndarray,
-        prior_ratio: np.ndarray,
-        log_uniform: np.ndarray,
-        words: np.ndarray,
-    ) -> tuple[Verdict, np.ndarray]:
+        self, theta: Array, proposal: Array, prior_ratio: Array, log_uniform: Array, words: Array
+    ) -> tuple[Verdict, Array]:
         """Return the results of the tests, and numbers of rows clipped (chains,).
 
         A proposal with `prior_ratio` −∞ is rejected without reading rows. `words` (chains,) are 64 random
@@ -85,7 +81,7 @@ class FastTest(NamedTuple):
         rows_used = np.where(every, self.evaluator.n, np.where(some, drawn, 0))
         return Verdict(accepted, rows_used, seen & (sd > 0.0), every), clipped
 
-    def rows_to_draw(self, reach: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def rows_to_draw(self, reach: Array, words: Array) -> Array:
         """Return the size of each minibatch (chains,); −1: the test is on all rows. `reach` = CM."""
         mean, most = self.rule.batch_mean + reach, self.rule.most_rows
         if not self.rule.branch_on_mean:
@@ -96,7 +92,7 @@ class FastTest(NamedTuple):
         counts[small] = kernels.poisson_counts(words[small], mean[small], ANY_NUMBER)
         return counts
 
-    def batch_noise_sd(self, reach: np.ndarray) -> np.ndarray:
+    def batch_noise_sd(self, reach: Array) -> Array:
         """Return the noise sd of tests on minibatches (chains,); `reach` = CM."""
         rule, share = self.rule, self.bounded.largest / self.bounded.total
         if not rule.most_rows:
@@ -110,16 +106,14 @@ class FastTest(NamedTuple):
             sensitivity, limit, batch_multiplier(rule.epsilon, rule.delta, rule.most_rows, share)
         )
 
-    def noise_sd(self, sensitivity: np.ndarray, limit: float, scale: float) -> np.ndarray:
+    def noise_sd(self, sensitivity: Array, limit: float, scale: float) -> Array:
         """Return the noise sd of tests: 0 if the sensitivity is within `limit`, else `scale` times it."""
         # A function of θ, θ' and the bounds: if these are public, drawing noise or not reveals nothing.
         within = sensitivity < limit if self.rule.as_coded else sensitivity <= limit
         with np.errstate(invalid="ignore"):
             return np.where(within, 0.0, scale * sensitivity)
 
-    def passes(
-        self, log_ratio: np.ndarray, sd: np.ndarray, log_uniform: np.ndarray, words: np.ndarray
-    ) -> np.ndarray:
+    def passes(self, log_ratio: Array, sd: Array, log_uniform: Array, words: Array) -> Array:
         """Return whether chains accept, (chains,), with noise of these sds; NaN rejects."""
         # Without noise Barker's uniform number alone hides a row: Metropolis' test never rejects a rise, so a
         # rejection would rule out data sets.

@@ -2,23 +2,19 @@
 
 A query of noise multiplier ν has sums in units of bound/m and discrete Gaussian noise of scale S ≥ 2mν
 units, 2m the sensitivity. Accountants bound R, normal noise of the same scale around the same integer,
-rounded to the nearest integer: it is post-processing of the Gaussian mechanism. The price of the difference:
+rounded to the nearest integer: it is post-processing of the Gaussian mechanism. The difference is at most
+0.021/S² in total variation for each number, η for all, chosen adaptively. Its price: δ grows by (1 + e^ε) η.
 
-- in total variation, at most 0.021/S² for each number: η for all, and δ grows by (1 + e^ε) η;
-- or in the ratio of the probabilities, e^±a with a = ((t + 1/ν)² + 1)/(24 S²) for noise within t + 1/ν
-  standard deviations: for N numbers ε grows by 2Na, δ by the factor e^{Na} and by (1 + e^ε) N 2e^{−t²/2} for
-  noise beyond, cut off on both data sets.
-
-Both hold for numbers chosen adaptively. The scale of DP Barker's noise depends on the rows and is no whole
-number: it is rounded to a float, which adds to either price. Proofs: docs/explanation/accounting.md.
+The scale of DP Barker's noise depends on the rows and is no whole number: it is rounded to a float, which
+adds to η. Proofs: docs/explanation/accounting.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import rounded_up
@@ -34,8 +30,7 @@ from dpmc.privacy.events import (
 
 VARIATION = 0.021  #: S² times the total variation of one number, for S ≥ 1
 ROUNDED = 2.0**-52  #: relative error of a scale that is a float (`barker_sd`)
-SMALL = 1e-3  #: part of δ up to which the price in total variation is taken
-PRICE_DIGITS, SCALE_DIGITS = 8, 10  #: of ε and δ of a price, and of its scale: 2³⁰ has ten
+PRICE_DIGITS, SCALE_DIGITS = 8, 10  #: of δ of a price, and of its scale: 2³⁰ has ten
 UP = 1.0 + 1e-9  #: more than rounding errors of a price
 
 Noisy = GaussianQuery | SubsampledGaussianQuery | BarkerQuery
@@ -59,7 +54,7 @@ class Price:
     delta: float
     numbers: int  # in the answers, all chains together
     least_scale: float  # of the noise, in units
-    bound: str  # "total variation" or "probability ratio"
+    bound: str = "total variation"
 
     def to_json(self) -> dict[str, Any]:
         """Return the price for the ledger."""
@@ -121,61 +116,21 @@ def price_of(
     """Return the price of these queries, all of a run, at its budget (ε, δ).
 
     `summaries` is the number of a row's summaries, which sums have. More noise has no larger price: the
-    scales are those that `units` guarantees. ε and δ are rounded up, and the scale down, to fewer digits than
+    scales are those that `units` guarantees. δ is rounded up, and the scale down, to fewer digits than
     libraries of mathematics differ in: a release has them, and no digit says anything else. Raises DpmcError
-    if more than half of ε or δ would be spent.
+    if more than half of δ would be spent.
     """
-    parts = []
+    parts = []  # numbers of a query, the scale of their noise, and the relative error of this
     for event in noisy(events):
-        scale = scale_of(multiplier_of(event), n)
         rounded = ROUNDED if isinstance(event, BarkerQuery) else 0.0
-        parts.append(Part(event.count * numbers_in(event, dimension, summaries), scale, rounded))
-    numbers = sum(part.numbers for part in parts)
-    least = min((part.scale for part in parts), default=math.inf)
-    price = Price(0.0, variation_price(parts, epsilon), numbers, least, "total variation")
-    if price.delta > SMALL * delta:
-        shift = 1.0 / min(multiplier_of(event) for event in noisy(events))
-        others = price, ratio_price(parts, shift, epsilon, delta)
-        price = min(others, key=lambda other: other.delta / delta + other.epsilon / epsilon)
-    if not (least >= 1.0 and price.delta <= 0.5 * delta and price.epsilon <= 0.5 * epsilon):
+        number = event.count * numbers_in(event, dimension, summaries)
+        parts.append((number, scale_of(multiplier_of(event), n), rounded))
+    numbers, least = sum(part[0] for part in parts), min((part[1] for part in parts), default=math.inf)
+    eta = math.fsum(number * (VARIATION / scale**2 + rounded) for number, scale, rounded in parts)
+    cost = (1.0 + math.exp(epsilon)) * eta * UP if epsilon < 700.0 else math.inf
+    if not (least >= 1.0 and cost <= 0.5 * delta):
         raise DpmcError(
-            f"epsilon, delta: rounding {numbers} numbers to a lattice would cost epsilon {price.epsilon:.3g} "
-            f"and delta {price.delta:.3g}, more than half of the budget: more noise in each query "
-            "(hyperparameters) makes fewer and cheaper ones"
+            f"epsilon, delta: rounding {numbers} numbers to a lattice would cost delta {cost:.3g}, more than "
+            "half of the budget: a smaller epsilon, or more noise in each query (hyperparameters), costs less"
         )
-    return replace(
-        price,
-        epsilon=rounded_up(price.epsilon, PRICE_DIGITS),
-        delta=rounded_up(price.delta, PRICE_DIGITS),
-        least_scale=-rounded_up(-price.least_scale, SCALE_DIGITS),
-    )
-
-
-class Part(NamedTuple):
-    """Numbers of a query, the scale of their noise, and the relative error with which it is rounded."""
-
-    numbers: int
-    scale: float
-    rounded: float
-
-
-def variation_price(parts: list[Part], epsilon: float) -> float:
-    """Return (1 + e^ε) η, η = Σ count (0.021/S² + rounded); inf if it overflows."""
-    eta = math.fsum(part.numbers * (VARIATION / part.scale**2 + part.rounded) for part in parts)
-    return (1.0 + math.exp(epsilon)) * eta * UP if epsilon < 700.0 else math.inf
-
-
-def ratio_price(parts: list[Part], shift: float, epsilon: float, delta: float) -> Price:
-    """Return the price in the ratio of probabilities, with tails of `SMALL` times δ.
-
-    `shift` is the most by which neighbouring data move a number, in standard deviations of its noise.
-    """
-    numbers, least = sum(part.numbers for part in parts), min(part.scale for part in parts)
-    # ln((1 + e^ε) N 2 e^{−t²/2}) = ln(SMALL δ)
-    t = math.sqrt(2.0 * max(0.0, epsilon + math.log(4.0 * max(numbers, 1)) - math.log(SMALL * delta)))
-    square = (t + shift) ** 2 + 1.0
-    log_ratio = math.fsum(
-        part.numbers * square * (1.0 / (24.0 * part.scale**2) + 2.0 * part.rounded) for part in parts
-    )
-    grown = delta * -math.expm1(-log_ratio)  # δ_acc e^{Na} ≤ δ
-    return Price(2.0 * log_ratio * UP, (SMALL * delta + grown) * UP, numbers, least, "probability ratio")
+    return Price(0.0, rounded_up(cost, PRICE_DIGITS), numbers, -rounded_up(-least, SCALE_DIGITS))

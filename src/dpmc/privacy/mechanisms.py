@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dpmc.base import FastRule, NoiseSource, Question, has_diverged
+from dpmc.base import Array, FastRule, Question, has_diverged
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_mechanism import FastTest, Verdict
+from dpmc.privacy.secure_noise import NoiseSource
 
 
 class PrivateData:
@@ -31,7 +32,7 @@ class PrivateData:
         evaluator: Evaluator,
         temperature: float,
         noise: NoiseSource,
-        words: np.ndarray,
+        words: Array,
         bounded_rows: BoundedRows | None = None,
     ) -> None:
         self.n, self.temperature = evaluator.n, temperature  # public
@@ -48,7 +49,7 @@ class PrivateData:
         # Two arrays, because counts are added in place.
         self.ratio_clipped, self.gradient_clipped = zeros, zeros.copy()
 
-    def diagnostics(self) -> dict[str, np.ndarray]:
+    def diagnostics(self) -> dict[str, Array]:
         """Return the diagnostics of the current iteration by name, (chains,)."""
         clipped = {"ratio_clipped": self.ratio_clipped, "gradient_clipped": self.gradient_clipped}
         return clipped if self.tests is None else {**self.tests._asdict(), **clipped}
@@ -58,7 +59,7 @@ class PrivateData:
         """Return the number of runs, each with its own answers."""
         return self._noise.runs
 
-    def answers(self, questions: Sequence[Question]) -> np.ndarray:
+    def answers(self, questions: Sequence[Question]) -> Array:
         """Gaussian mechanism: Σ_j t(x_j) + N(0, I) (runs, N), t the numbers of a question, one for each run.
 
         A question has each row's numbers in units of their noise, and the proof of their sensitivity
@@ -70,9 +71,7 @@ class PrivateData:
         totals, unit, rounding = self._evaluator.answer_sums(questions)
         return self._noise.shared(totals, unit, 1.0 + rounding / sensitivity)
 
-    def penalty_log_ratio(
-        self, theta: np.ndarray, proposal: np.ndarray, clip: float, tau: float
-    ) -> np.ndarray:
+    def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
         """Penalty mechanism: T(R + σz) − ½T²σ² (chains,), R the clipped log-likelihood ratio (Section 3.1).
 
         Rows are clipped to ±clip‖θ − θ'‖, so the sensitivity is 2 clip‖θ − θ'‖. With σ = 2τ√n clip‖θ − θ'‖
@@ -83,9 +82,7 @@ class PrivateData:
         sd = self._temperature * 2.0 * tau * np.sqrt(self.n) * bound
         return replaced(self._noise.corrected(total, unit, sd), diverged, -np.inf)
 
-    def exact_log_ratio(
-        self, theta: np.ndarray, proposal: np.ndarray, clip: float, as_coded: bool = False
-    ) -> np.ndarray:
+    def exact_log_ratio(self, theta: Array, proposal: Array, clip: float, as_coded: bool = False) -> Array:
         """Log ratio without privacy: T R (chains,), rows clipped to ±clip‖θ − θ'‖ (clip = ∞: no clipping).
 
         `as_coded`: rows are clipped to ±clip|Σ_i (θ_i − θ'_i)|, as in the code behind Figure 6.2. This bounds
@@ -97,13 +94,8 @@ class PrivateData:
         return replaced(unit * total, diverged, -np.inf)
 
     def batch_penalty_log_ratio(
-        self,
-        theta: np.ndarray,
-        proposal: np.ndarray,
-        clip: float,
-        multiplier: float,
-        variance_factor: float,
-    ) -> np.ndarray:
+        self, theta: Array, proposal: Array, clip: float, multiplier: float, variance_factor: float
+    ) -> Array:
         """Minibatch penalty mechanism: λ − ½σ_b² + √τ C z − ½τ C² (chains,) (Section 3.4).
 
         The batch has b rows without replacement, clipped to ±c, c = clip‖θ − θ'‖. λ = (nT/b) Σ r_j, and σ_b²
@@ -127,7 +119,7 @@ class PrivateData:
         noisy = self._noise.corrected(estimate, unit, multiplier * (sensitivity + rounding))
         return replaced(noisy, diverged, -np.inf)
 
-    def barker_log_ratio(self, theta: np.ndarray, proposal: np.ndarray, clip_factor: float) -> np.ndarray:
+    def barker_log_ratio(self, theta: Array, proposal: Array, clip_factor: float) -> Array:
         """DP Barker's mechanism: λ + N(0, 2 − s²) (chains,) (Section 3.3, Algorithm 3).
 
         Rows of a batch of b are clipped to ±c, c = clip_factor √b/(nT) with clip_factor ≤ 1.
@@ -148,7 +140,7 @@ class PrivateData:
             noisy = self._noise.centred(scale * total, 1.0, np.sqrt(2.0 - variance))
         return replaced(noisy, diverged, -np.inf)
 
-    def gradient(self, theta: np.ndarray, clip: float, tau: float, stage: int) -> np.ndarray:
+    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array:
         """Gradient mechanism: T[Σ clip(∇ ln p(x_j|θ)) + 2τ√n clip z] (chains, d) (Algorithm 4).
 
         The sensitivity is 2 clip and the noise multiplier τ√n; z are standard normals of the iteration's
@@ -158,12 +150,12 @@ class PrivateData:
         total, unit, diverged = self._gradient_sums(theta, clip)
         return replaced(self._noise.vectors(total, unit, sd, stage), diverged, np.nan)
 
-    def exact_gradient(self, theta: np.ndarray, clip: float) -> np.ndarray:
+    def exact_gradient(self, theta: Array, clip: float) -> Array:
         """Gradient without privacy: T Σ clip(∇ ln p(x_j|θ)) (chains, d); NaN where θ has diverged."""
         total, unit, diverged = self._gradient_sums(theta, clip)
         return replaced(unit * total, diverged, np.nan)
 
-    def batch_gradient(self, theta: np.ndarray, clip: float, multiplier: float) -> np.ndarray:
+    def batch_gradient(self, theta: Array, clip: float, multiplier: float) -> Array:
         """Gradient mechanism on a batch: (n/b) Σ clip(T ∇ ln p(x_j|θ)) + σz (chains, d).
 
         The batch has b rows without replacement; tempered gradients are clipped to norm `clip`. Replacing a
@@ -183,13 +175,8 @@ class PrivateData:
         return replaced(noisy, diverged, np.nan)
 
     def fast_test(
-        self,
-        theta: np.ndarray,
-        proposal: np.ndarray,
-        prior_ratio: np.ndarray,
-        rule: FastRule,
-        log_uniform: np.ndarray,
-    ) -> np.ndarray:
+        self, theta: Array, proposal: Array, prior_ratio: Array, rule: FastRule, log_uniform: Array
+    ) -> Array:
         """Return accept bits (chains,) of the tests of TunaMH or DP-Fast MH.
 
         `prior_ratio` = ln p(θ') − ln p(θ), `log_uniform` = ln u, both (chains,). `tests` records the number
@@ -213,9 +200,7 @@ class PrivateData:
         self.ratio_clipped += clipped
         return self.tests.accepted
 
-    def _ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, Any, np.ndarray]:
+    def _ratio_sums(self, theta: Array, proposal: Array, bound: Array) -> tuple[Array, Any, Array]:
         """Return clipped sums, the unit in which they count, tempered, and whether proposals have diverged.
 
         All are (chains,). Without noise: not for a release. At a diverged proposal no rows are read.
@@ -226,15 +211,15 @@ class PrivateData:
         return total, self._temperature * self._evaluator.unit_of_ratios(within), diverged
 
     def _batch_ratio_sums(
-        self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        self, theta: Array, proposal: Array, bound: Array
+    ) -> tuple[Array, Array, Array, Array]:
         """Return sums over a batch, Σ (r_j − mean)², bounds (0 if diverged), and whether it has (chains,)."""
         safe, within, diverged = without_diverged(theta, proposal, bound)
         total, squares, counts = self._evaluator.batch_ratio_sums(theta, safe, within, self._words)
         self.ratio_clipped += counts
         return total, squares, within, diverged
 
-    def _gradient_sums(self, theta: np.ndarray, clip: float) -> tuple[np.ndarray, Any, np.ndarray]:
+    def _gradient_sums(self, theta: Array, clip: float) -> tuple[Array, Any, Array]:
         """Return sums of clipped gradients (chains, d), their tempered unit, and where θ has diverged."""
         diverged = has_diverged(theta)
         total, counts = self._evaluator.gradient_sums(replaced(theta, diverged, 0.0), clip)
@@ -242,21 +227,19 @@ class PrivateData:
         return total, self._temperature * self._evaluator.unit_of_gradients(clip), diverged
 
 
-def without_diverged(
-    theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def without_diverged(theta: Array, proposal: Array, bound: Array) -> tuple[Array, Array, Array]:
     """Return proposals and bounds with θ and 0 in place of diverged ones, and which have diverged."""
     diverged = has_diverged(proposal)
     return replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0), diverged
 
 
-def distance(theta: np.ndarray, proposal: np.ndarray) -> np.ndarray:
+def distance(theta: Array, proposal: Array) -> Array:
     """Return ‖θ − θ'‖ (chains,)."""
-    lengths: np.ndarray = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
+    lengths: Array = np.sqrt(((theta - proposal) ** 2).sum(axis=1))
     return lengths
 
 
-def replaced(values: np.ndarray, diverged: np.ndarray, instead: np.ndarray | float) -> np.ndarray:
+def replaced(values: Array, diverged: Array, instead: Array | float) -> Array:
     """Return values (chains, …) with `instead` for diverged chains (chains,).
 
     So models are not evaluated at positions where they may be undefined.

@@ -20,6 +20,10 @@ H²/σ_h². If γ² ≥ ½ it is g at most, and 2 + 2γ ≤ 4. Else 2 + 2γ + g(
 The residual spread χ_i = min(h_i², c²) is free, too, with σ_χ = √2 c² σ_s/B, if S_i is clamped to B√χ_i/c as
 well. Let x ≥ y be the two S², p_i = χ_i/c². As S_i² ≤ p_i ≤ 1, |p₁ − p₂| ≤ 1 − y, and x + y + 2γ√(xy) + ½(x −
 y)² + ½(p₁ − p₂)² grows with x; at x = 1 it is at most 2 − y + y² + 2γ√y ≤ 2 + 2γ. ∎
+
+With weights a row's numbers are multiplied by w/W in [0, 1], W the largest weight: the distance of two rows
+is convex in each factor, so largest where it is 0 or 1, as for rows without weights. In sums a row counts w
+times, and noise is W times as large.
 """
 
 from abc import abstractmethod
@@ -129,6 +133,7 @@ class ScoreQuestion:
     """s = Σ wa ψ Tz, M = Σ waκ (Tz)(Tz)ᵀ, q = Σ ‖wa ψ Tz‖², and χ, at one public θ.
 
     w = min(1, B/(a sup ‖Tz‖), H/(aκ‖Tz‖²)) is a function of the predictors alone, so that ψ stays unbiased.
+    With weights of the model each term counts as often as they say.
     """
 
     model: Regression
@@ -147,12 +152,14 @@ class ScoreQuestion:
     @property
     def noise_sd(self) -> float:
         """Return σ_s."""
-        return 2.0 * self.bound / (self.sensitivity * np.sqrt(1.0 - self.share))
+        most = self.model.design.largest_weight
+        return most * 2.0 * self.bound / (self.sensitivity * np.sqrt(1.0 - self.share))
 
     @property
     def information_sd(self) -> float:
         """Return σ_h."""
-        return self.largest_information / (self.sensitivity * np.sqrt(self.share))
+        most = self.model.design.largest_weight
+        return most * self.largest_information / (self.sensitivity * np.sqrt(self.share))
 
     @property
     def squares_sd(self) -> float:
@@ -170,11 +177,11 @@ class ScoreQuestion:
         p = len(self.theta)
         return p + p * (p + 1) // 2 + 1 + self.asks_spread
 
-    def _parts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return e (n, p), ±S and m (n,) with s_j = ±S e, M_j = m e eᵀ, and χ (n,), of the lemma."""
+    def _parts(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return e (n, p), ±S, m, with s_j = ±S e, M_j = m e eᵀ, and χ of the lemma, and row weights (n,)."""
         model = fresh(self.model)
-        z = model.design(rows)
-        row = self.table.at(z @ self.theta, model.response(rows))
+        z, copies = model.design(rows), np.broadcast_to(model.design.weight(rows), len(rows))
+        row = self.table.at(z @ self.theta + model.design.offset(rows), model.response(rows))
         tz = z @ self.whitening
         with np.errstate(all="ignore"):
             square = (tz**2).sum(axis=1)
@@ -190,23 +197,24 @@ class ScoreQuestion:
             unit = tz / length[:, None]
         usable = row.known & np.isfinite(s) & np.isfinite(m) & np.isfinite(square) & (length > SHORTEST)
         s, m, chi = (np.where(usable, part, 0.0) for part in (s, m, chi))
-        return np.where(usable[:, None], unit, 0.0), s, m, chi
+        return np.where(usable[:, None], unit, 0.0), s, m, chi, copies
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return each row's numbers (n, N), in units of their noise."""
-        unit, s, m, chi = self._parts(rows)
+        unit, s, m, chi, copies = self._parts(rows)
         i, j = np.triu_indices(len(self.theta))
         twice = np.where(i == j, 1.0, np.sqrt(2.0))
         columns = [unit * (s / self.noise_sd)[:, None]]
         columns += [unit[:, i] * unit[:, j] * twice * (m / self.information_sd)[:, None]]
         columns += [(s**2 / self.squares_sd)[:, None], (chi / self.spread_sd)[:, None]]
-        return np.concatenate(columns[: 3 + self.asks_spread], axis=1)
+        return np.concatenate(columns[: 3 + self.asks_spread], axis=1) * copies[:, None]
 
     def total(self, rows: np.ndarray) -> np.ndarray:
         """Return their sum (N,)."""
-        unit, s, m, chi = self._parts(rows)
-        information = (unit * m[:, None]).T @ unit
-        return self.numbers(ScoreAnswer(s @ unit, information, float((s**2).sum()), float(chi.sum())))
+        unit, s, m, chi, copies = self._parts(rows)
+        information = (unit * (copies * m)[:, None]).T @ unit
+        squares, spread = (copies * s**2).sum(), (copies * chi).sum()
+        return self.numbers(ScoreAnswer((copies * s) @ unit, information, float(squares), float(spread)))
 
     def numbers(self, answer: ScoreAnswer) -> np.ndarray:
         """Return an answer as numbers (N,) in units of their noise, the inverse of `answer`."""
@@ -245,10 +253,12 @@ class LengthQuestion:
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return each row's numbers (n, N), in units of their noise."""
-        z = fresh(self.model).design(rows)
+        model = fresh(self.model)
+        z = model.design(rows)
         tz = z @ self.whitening
         with np.errstate(all="ignore"):
-            length = np.sqrt((tz**2).sum(axis=1) / len(self.theta)) * self.table.root(z @ self.theta)
+            eta = z @ self.theta + model.design.offset(rows)
+            length = np.sqrt((tz**2).sum(axis=1) / len(self.theta)) * self.table.root(eta)
             logs = np.clip(np.log(length), -FARTHEST, FARTHEST)
         return np.where(np.isnan(logs), 0.0, logs)[:, None] / self.noise_sd
 

@@ -11,12 +11,13 @@ import functools
 import re
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.evaluators.lattice import LARGEST_SCALE, SMALLEST_UNIT
+from dpmc.privacy.noise import LabNoise
 
 SLACK = 1.0 + 1e-12  #: more than the rounding errors of sd/unit
 
@@ -69,13 +70,13 @@ class SecureNoise:
     def begin(self, i: int) -> None:
         """Go to iteration i of the block; nothing is drawn beforehand."""
 
-    def corrected(self, total: np.ndarray, unit: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    def corrected(self, total: np.ndarray, unit: Any, sd: np.ndarray) -> np.ndarray:
         """Return unit · (total + Z) − ½(unit · S)² (chains,), Z discrete Gaussian of scale S."""
         scale = whole_scale(sd, unit)
         noisy: np.ndarray = unit * noisy_sum(total, scale) - 0.5 * (unit * scale) ** 2
         return np.where(unit == 0.0, 0.0, noisy)
 
-    def centred(self, total: np.ndarray, unit: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    def centred(self, total: np.ndarray, unit: Any, sd: np.ndarray) -> np.ndarray:
         """Return unit · (total + Z) (chains,), Z discrete Gaussian of scale sd, a function of rows."""
         noisy: np.ndarray = unit * noisy_sum(total, sd)
         return np.where(unit == 0.0, 0.0, noisy)
@@ -91,6 +92,9 @@ class SecureNoise:
         scale = whole_scale(np.full(total.size, sd), np.full(total.size, unit))
         noisy: np.ndarray = unit * noisy_sum(total.ravel(), scale).reshape(total.shape)
         return noisy
+
+
+NoiseSource: TypeAlias = LabNoise | SecureNoise  #: of mechanisms
 
 
 def whole_scale(sd: np.ndarray, unit: np.ndarray) -> np.ndarray:

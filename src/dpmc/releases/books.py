@@ -143,7 +143,10 @@ def _declared(
                 return RunQueries.of(read(cls, made, "hyperparameters", d), n, chains)
 
             if cls.calibrates_run:
-                own, full = (calibrated(cls, values, *_pair(budget), n) for budget in (books.budget, whole))
+                own, full = (
+                    calibrated(cls, values, budget.epsilon, budget.delta, n)
+                    for budget in (books.budget, whole)
+                )
                 own = _as_recorded(own, values, books, run_of)
             run, most = run_of(own), run_of(full)
             noisy(run.once + run.each)  # refuses what no release can have
@@ -159,10 +162,6 @@ def _declared(
         raise DpmcError(f"method: {attrs['method']}: its hyperparameters have not the ledger's queries")
     text = str(refusal)
     raise DpmcError(text if text.startswith(("ledger", "hyperparameters")) else f"method: {names[0]}: {text}")
-
-
-def _pair(budget: Budget) -> tuple[float, float]:
-    return budget.epsilon, budget.delta
 
 
 def _as_recorded(
@@ -253,13 +252,8 @@ def _of_price(
         if price[key] != value:
             return f"prices: {key}: {shown(price[key])} must be {value}, as for the noise of its queries"
     # A run keeps to doubles that are not above the decimals of its entry.
-    whole = not_above_text(epsilon)
-    if books.budget.epsilon != (_left(whole, price["epsilon"]) if price["epsilon"] else whole):
+    if books.budget.epsilon != not_above_text(epsilon):
         return f"epsilon: budget and price are not the {epsilon} of the entry in data_ledger"
-    if books.budget.delta != _left(not_above_text(delta), price["delta"]):
+    if books.budget.delta != math.nextafter(not_above_text(delta) - price["delta"], 0.0):
         return f"delta: budget and price are not the {delta} of the entry in data_ledger"
     return ""
-
-
-def _left(whole: float, price: float) -> float:
-    return math.nextafter(whole - price, 0.0)

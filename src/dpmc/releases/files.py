@@ -344,6 +344,8 @@ def known_model(description: str | None, name: str) -> Definition | None:
         rule = f"must be the call that makes it, of at most {checks.LONGEST_DESCRIPTION} characters"
         raise DpmcError(f"description: of a {cls.__name__} {rule}")
     called, arguments, named = checks.call(description)
+    if isinstance(named.get("codebook"), str):
+        raise DpmcError("description: codebook: must be a mapping: no file that it names is opened")
     try:
         model = cls(*arguments, **named)
     except Exception as error:  # the arguments may be anything

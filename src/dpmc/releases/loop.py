@@ -34,7 +34,7 @@ from dpmc.common.roles import Role, attributes, facts, public_facts
 from dpmc.common.streams import canonical_epsilon
 from dpmc.common.threads import one_blas_thread
 from dpmc.common.values import not_above_text
-from dpmc.common.version import __version__
+from dpmc.data.chain_files import Group, grouped
 from dpmc.data.problem import Setting
 from dpmc.evaluators.calls import silent
 from dpmc.evaluators.lattice import LARGEST_SCALE, LatticeEvaluator
@@ -49,7 +49,7 @@ from dpmc.releases import files as release_files
 from dpmc.releases.facts import Published, block_of, spare_of
 from dpmc.sampling.cell import LEAST_ITERATIONS, Cell
 from dpmc.sampling.loop import Loop, try_cell
-from dpmc.sampling.run import Run, counted
+from dpmc.sampling.run import Run, begun, counted
 
 if TYPE_CHECKING:
     import xarray
@@ -124,7 +124,7 @@ def release(
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
-            partial = files.sibling(output, ".partial")
+            partial = output.with_name(f"{output.name}.partial")
             unfinished = read_partial(partial, wanted)
             if unfinished is None:
                 write_partial(partial, {}, {"facts": wanted, "run": name})
@@ -171,31 +171,16 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
     cell.require_enough()
     most = cell.queries().total(Plan.of(cell, resumed).paid)
     cell.algorithm.check(problem.model, problem.n, problem.temperature)
-    price = price_of(most, problem.n, problem.dimension, summaries_of(cell), epsilon, delta)
-    left = math.nextafter(epsilon - price.epsilon, 0.0) if price.epsilon else epsilon
-    cell = dataclasses.replace(
-        cell,
-        epsilon=canonical_epsilon(left),
-        delta=math.nextafter(delta - price.delta, 0.0),
-    )
-    cell = recalibrated(cell)
+    asks_sum = any(event.name == SUM for event in cell.queries().once)
+    summaries = cast(SummaryModel, problem.model).summary_count if asks_sum else 0
+    price = price_of(most, problem.n, problem.dimension, summaries, epsilon, delta)
+    left, values = math.nextafter(delta - price.delta, 0.0), cell.given.hyperparameters
+    made = calibrated(type(cell.algorithm), values, epsilon, left, problem.n)
+    noise = {key: value for key, value in made.items() if key not in values}
+    algorithm = dataclasses.replace(cell.algorithm, **noise)
+    cell = dataclasses.replace(cell, epsilon=canonical_epsilon(epsilon), delta=left, algorithm=algorithm)
     cell.require_enough()
     return cell, price, Plan.of(cell, resumed)
-
-
-def summaries_of(cell: Cell[Setting]) -> int:
-    """Return how many summaries of a row are asked for; 0 if none are."""
-    if not any(event.name == SUM for event in cell.queries().once):
-        return 0
-    return cast(SummaryModel, cell.problem.model).summary_count
-
-
-def recalibrated(cell: Cell[Setting]) -> Cell[Setting]:
-    """Return a cell with the noise that its budget allows, unless noise was given."""
-    values = cell.given.hyperparameters
-    made = calibrated(type(cell.algorithm), values, float(cell.epsilon), cell.delta, cell.problem.n)
-    noise = {key: value for key, value in made.items() if key not in values}
-    return dataclasses.replace(cell, algorithm=dataclasses.replace(cell.algorithm, **noise))
 
 
 def identity(asked: Cell[Setting], run: Run, plan: Plan) -> dict[str, str]:
@@ -206,30 +191,14 @@ def identity(asked: Cell[Setting], run: Run, plan: Plan) -> dict[str, str]:
 
 def begin_release(cell: Cell[Setting], price: Price, plan: Plan) -> Run:
     """Return a run before its first iteration, with fresh public random numbers."""
-    chains = range(cell.chains)
     ledger = ReleaseLedger(cell.budget, cell.resolved_accountant())
     ledger.prices = (price.to_json(),)
     ledger.foresee(cell.queries().total(plan.paid))
-    jitters = []
-    if cell.algorithm.needs(cell.problem.dimension).halton:
-        from scipy.stats import qmc  # slow to import, and rarely needed
-
-        jitters = [qmc.Halton(d=1, scramble=True, rng=secrets.randbits(128)) for _ in chains]
-    return Run(
-        cell=cell,
-        seed=0,
-        total=plan.made,
-        thin=plan.thin,
-        ledger=ledger,
-        start=cell.problem.start_of(0, cell.chains),
-        beginnings=[fresh_generator() for _ in chains],
-        shared_noise=fresh_generator(),  # not used: only the lab draws noise from generators
-        streams=[{purpose: fresh_generator() for purpose in PUBLIC} for _ in chains],
-        jitters=jitters,
-    )
+    # Noise and batches are drawn elsewhere: only the lab draws them from generators.
+    return begun(cell, ledger, fresh_generator, PUBLIC, 0, plan.made, plan.thin)
 
 
-def fresh_generator() -> np.random.Generator:
+def fresh_generator(*_: object) -> np.random.Generator:
     """Return a generator of public random numbers, seeded with 256 bits of the operating system's entropy."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(secrets.randbits(256), pool_size=8)))
 
@@ -420,8 +389,7 @@ def alone(output: Path | None) -> Iterator[None]:
     if output is None:
         yield
         return
-    path = files.sibling(output, ".lock", ".")
-    with files.alone(path, f"{output}: waiting for another process that makes this release"):
+    with files.alone(files.lock_of(output), f"{output}: waiting for another process that makes this release"):
         if output.exists():
             raise DpmcError(f"{output}: exists; name another output, since each release spends its epsilon")
         files.require_writable(output)
@@ -433,8 +401,6 @@ def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
 
     `asked` has the run's whole ε and δ, the run's own cell what prices leave of them.
     """
-    import xarray
-
     run, problem = loop.run, asked.problem
     thin, d, c, k = run.thin, problem.dimension, asked.chains, loop.done // run.thin
     draws = np.concatenate([np.empty((c, 0, d)), *run.draws], axis=1)
@@ -448,24 +414,12 @@ def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
     }
     said = Published(loop.plan.paid - loop.plan.made, version("opendp"), loop.unfinished.entry)
     root = attributes(facts(asked, Role.RELEASE) | facts(run, Role.RELEASE) | facts(said, Role.RELEASE))
-    library = {"inference_library": "dpmc", "inference_library_version": __version__}
     along = ("chain", "draw")
-    statistics = {
-        "acceptance_rate": (along, accepted[:, :k] / thin),
-        "diverging": (along, diverging[:, :k] > 0),
-    }
+    statistics = {"acceptance_rate": accepted[:, :k] / thin, "diverging": diverging[:, :k] > 0}
     totals = {"accepted_total": accepted.sum(axis=1), "diverging_total": diverging.sum(axis=1)}
-
-    def group(variables: Any, dims: tuple[str, ...], more: Mapping[str, Any]) -> xarray.Dataset:
-        return xarray.Dataset(variables, {dim: labels[dim] for dim in dims}, {**library, **more})
-
-    posterior, start = (*along, "parameter"), ("chain", "parameter")
-    return xarray.DataTree.from_dict(
-        {
-            "/": xarray.Dataset(attrs=root),
-            "/posterior": group({"theta": (posterior, draws)}, posterior, {}),
-            "/sample_stats": group(statistics, along, totals),
-            "/constant_data": group({"theta_0": (start, run.start)}, start, {}),
-            **({"/answer": xarray.Dataset(run.answer, attrs=library)} if run.answer else {}),
-        }
-    )
+    groups: list[Group] = [
+        ("posterior", (*along, "parameter"), {"theta": draws}, {}),
+        ("sample_stats", along, statistics, totals),
+        ("constant_data", ("chain", "parameter"), {"theta_0": run.start}, {}),
+    ]
+    return grouped(root, labels, groups, run.answer)

@@ -73,19 +73,10 @@ def posterior(
     """
     import xarray
 
-    several = isinstance(results, Sequence) and not isinstance(results, str)
-    given: Sequence[Any] = results if several else [results]  # type: ignore[assignment]
-    trees = [as_tree(one) for one in given]
     length = checked("posterior: draws", count, draws, 1, MOST_DRAWS)
     size = checked("posterior: chains", count, chains, 1, MOST_CHAINS)
     seed = checked("posterior: seed", count, seed, 0)
-    require_alike(trees, "posterior", any_prior=True)
-    answers = [_answer(tree) for tree in trees]
-    if len({tuple(sorted(one)) for one in answers}) > 1:
-        raise DpmcError("posterior: method must be the same in all results")
-    if len({b"".join(one[name].tobytes() for name in sorted(one)) for one in answers}) < len(answers):
-        raise DpmcError("posterior: an answer is given twice; its noise is not another one")
-    found, sds = _posterior(answers, trees[0], prior_sd)
+    trees, found, sds = given(results, prior_sd)
     drawn = [found.draws(stream("posterior", seed, chain), length) for chain in range(size)]
     first = trees[0]
     root = {key: first.attrs[key] for key in KEPT if key in first.attrs}
@@ -103,12 +94,30 @@ def posterior(
     return xarray.DataTree.from_dict(groups)
 
 
+def given(
+    results: ResultOrFile | Sequence[ResultOrFile], prior_sd: ArrayLike | None = None
+) -> tuple[list[xarray.DataTree], Posterior, np.ndarray | None]:
+    """Return results as trees, the posterior given their answers, and the sds of its prior, as `posterior`.
+
+    The sds are None if they are the model's own.
+    """
+    several = isinstance(results, Sequence) and not isinstance(results, str)
+    trees = [as_tree(one) for one in (results if several else [results])]  # type: ignore[union-attr, list-item]
+    require_alike(trees, "posterior", any_prior=True)
+    answers = [answer_of(tree) for tree in trees]
+    if len({tuple(sorted(one)) for one in answers}) > 1:
+        raise DpmcError("posterior: method must be the same in all results")
+    if len({b"".join(one[name].tobytes() for name in sorted(one)) for one in answers}) < len(answers):
+        raise DpmcError("posterior: an answer is given twice; its noise is not another one")
+    return (trees, *_posterior(answers, trees[0], prior_sd))
+
+
 def _said(tree: xarray.DataTree) -> dict[str, Any]:
     """Return what an answer was, as plain values."""
     return {key: np.asarray(tree.attrs[key]).tolist() for key in OF_ANSWER if key in tree.attrs}
 
 
-def _answer(tree: xarray.DataTree) -> dict[str, np.ndarray]:
+def answer_of(tree: xarray.DataTree) -> dict[str, np.ndarray]:
     """Return the arrays of an answer; raise DpmcError for a result that has none."""
     group = tree["answer"].to_dataset() if "answer" in tree.children else {}
     found = {str(name): np.asarray(group[name].values, float) for name in group}

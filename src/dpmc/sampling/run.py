@@ -1,7 +1,9 @@
 """One run, the chains of one cell and seed: its streams, ledger and draws."""
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,25 +118,38 @@ def begin(cell: Cell[Problem], seed: int) -> Run:
     if total > 0:
         # Fixed before the first answer, as an accountant that is no filter needs.
         ledger.foresee(cell.queries().total(total))
-    chains, names, d = range(cell.chains), stream_names(cell, seed), cell.problem.dimension
-    jitters = []
-    if cell.algorithm.needs(d).halton:
+    fresh = partial(stream, *stream_names(cell, seed))
+    return begun(cell, ledger, fresh, PURPOSES, seed, total, cell.kept_every(total))
+
+
+def begun(
+    cell: Cell[Any],
+    ledger: Ledger,
+    fresh: Callable[..., np.random.Generator],
+    purposes: Sequence[str],
+    seed: int,
+    total: int,
+    thin: int,
+) -> Run:
+    """Return a run before its first iteration; `fresh(chain, purpose)` makes its generators."""
+    chains, jitters = range(cell.chains), []
+    if cell.algorithm.needs(cell.problem.dimension).halton:
         from scipy.stats import qmc  # slow to import, and rarely needed
 
         # Scrambled Halton sequences in base 2, digits permuted at random (Owen 2017). The seeds are integers,
         # because SciPy spawns generators, which one made from a Philox key cannot do.
-        seeds = [int(stream(*names, c, "jitter").integers(2**63)) for c in chains]
+        seeds = [int(fresh(c, "jitter").integers(2**63)) for c in chains]
         jitters = [qmc.Halton(d=1, scramble=True, rng=number) for number in seeds]
     return Run(
         cell=cell,
         seed=seed,
         total=total,
-        thin=cell.kept_every(total),
+        thin=thin,
         ledger=ledger,
         start=cell.problem.start_of(seed, cell.chains),
-        beginnings=[stream(*names, c, "state") for c in chains],
-        shared_noise=stream(*names, "shared-noise"),
-        streams=[{purpose: stream(*names, c, purpose) for purpose in PURPOSES} for c in chains],
+        beginnings=[fresh(c, "state") for c in chains],
+        shared_noise=fresh("shared-noise"),
+        streams=[{purpose: fresh(c, purpose) for purpose in purposes} for c in chains],
         jitters=jitters,
     )
 

@@ -44,7 +44,7 @@ def read_model_rows(study: Study, model: str, file: Path) -> np.ndarray:
     columns = spec.columns or getattr(known, "column_names", None)
     named = file == spec.rows_file
     with study.document.blamed("models", model, "data") if named else nullcontext():
-        persons = tables.Persons(study.person, study.rows_per_person) if study.person else None
+        persons = tables.Persons(study.person, study.rows_per_person)
         return tables.read_rows(file, columns, getattr(known, "coding", None), persons)
 
 

@@ -54,7 +54,7 @@ class Study:
 
     @property
     def start_points(self) -> int:
-        """Return the number of start points: one for each chain of runs or trials, at least `STARTS_IN_FILE`."""
+        """Return the number of start points: one for each chain, at least `STARTS_IN_FILE`."""
         return max(STARTS_IN_FILE, max(self.seeds, self.tuning.seeds) * self.chains)
 
     def delta_for(self, n: int) -> float:

@@ -75,6 +75,8 @@ def without_privacy(problem: Problem) -> Widths:
     model, draws = getattr(problem.model, "given", problem.model), problem.exact.reference
     if isinstance(model, Regression) and not len(draws):
         scores = gradient(model, problem.true_theta, problem.rows)
+        # A row with weight w counts as w rows, whose scores are w times as large as one.
+        scores = scores / np.reshape(np.sqrt(model.design.weight(problem.rows)), (-1, 1))
         precision = problem.temperature * scores.T @ scores + np.diag(model.prior_sd**-2.0)
         sd = np.sqrt(np.diag(np.linalg.inv(precision)))
         return sd, SDS * sd

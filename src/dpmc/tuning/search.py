@@ -30,7 +30,6 @@ from dpmc.algorithms.hyperparameters import read, searched
 from dpmc.common import sources
 from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
-from dpmc.common.logs import LOGGER
 from dpmc.common.progress import Progress
 from dpmc.common.streams import stream
 from dpmc.data import datasets
@@ -56,7 +55,6 @@ LONGEST = 6.0  #: a setting may cost this many times the pinned one,
 LONGEST_BY_GRADIENTS = 3.0  #: or this many if gradients are computed,
 CHAIN_ROWS = 3e8  #: or this number of rows used by one chain, if that is more
 ITERATION = 5000.0  #: cost of an iteration in rows, in addition to the rows it uses
-TIMED = 40  #: iterations by which the time of a search is estimated, at most
 LEAST_EVALUATED = 20  #: of a chain, so that its second half can be evaluated
 MOST_BIAS = 0.5  #: of an estimate, in standard deviations of the posterior of all rows
 CHANCE = 0.05  #: probability that chance alone makes one of the parameters seem biased
@@ -257,22 +255,6 @@ def task_of_cell(cell: Cell[Problem], given: dict[str, Any], kept: dict[str, Any
     return Task("", cell.problem.label, algorithm, algorithm, free, pinned, make)
 
 
-def duration(task: Task, trials: int, seeds: int) -> str:
-    """Return about how long trials take, as text, by a few iterations of the setting that is tried first."""
-    from dpmc.sampling.loop import sample
-
-    cell, moments = task.cell(task.start), list[tuple[int, float]]()
-    iterations = cell.allowed_iterations()
-    if iterations == 0:
-        return "0 s"
-    some = replace(cell, iterations=min(iterations, TIMED))
-    began = time.monotonic()
-    sample(some, list(range(seeds)), progress=lambda done, _: moments.append((done, time.monotonic())))
-    (first, start), (last, end) = moments[0] if len(moments) > 1 else (0, began), moments[-1]
-    seconds = trials * iterations * (end - start) / (last - first)
-    return f"{seconds:.0f} s" if seconds < 100.0 else f"{seconds / 60.0:.0f} min"
-
-
 def cost(cell: Cell[Problem]) -> float:
     """Return the cost of one chain in rows used; n per iteration if their number is random."""
     needs = cell.algorithm.needs(cell.problem.dimension)
@@ -347,10 +329,6 @@ def search(
         raise DpmcError(f"seeds: {seeds} of {total} leaves finalists {left}, must leave {LEAST_FINAL_SEEDS}")
     check_starts(task.problem.model, task.problem.starts[: total * task.cell(task.start).chains])
     with open_table(table, task.key(seeds)) as known:
-        if progress is not None:
-            left = trials - len(known.stage("search"))
-            about = f"about {duration(task, left, seeds)} for {left} trials, and finals"
-            LOGGER.info("search %s %s: %s", task.model, task.method, about)
         _propose_and_try(task, known, trials, seeds, progress)
         finals = _finals(task, known, trials, range(seeds, total), progress)
         return _result(task, known, finals, trials, seeds)

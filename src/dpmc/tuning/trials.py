@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import alone, replacing, sibling, unwritten
+from dpmc.common.files import alone, lock_of, replacing, unwritten
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def open_table(path: Path, key: str) -> Iterator[Trials]:
     """Open the table of a search, alone where the file system has locks; raise DpmcError if it is none."""
     # The lock has a file of its own, since the table may be replaced.
     waiting = f"{path}: waiting for another process at work on this search"
-    with alone(sibling(path, ".lock", "."), waiting, required=False):
+    with alone(lock_of(path), waiting, required=False):
         yield Trials(path, key)
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import check_endings
 from dpmc.common.shipped import shipped
-from dpmc.reports.plots import stamp
 from dpmc.reports.plots.selection import selected
 from dpmc.studies import whole
 from dpmc.studies.figures import FigureKeys, declared_figure
@@ -108,11 +107,6 @@ def metric_files(study: Study, models: Collection[str], results: Path) -> list[P
     return [results / of / "metrics" / f"{model}.csv" for of, model in needed if model in models]
 
 
-def figure_files(name: str, study: Study, metrics: Sequence[Path], results: Path) -> list[Path]:
-    """Return the files that a figure is drawn from: metrics, published tables, chains and other tables."""
-    return [*metrics, *PUBLISHED_RESULTS.glob("*.csv"), *reads(name, study, results)[1]]
-
-
 def plot(
     name: str,
     study: Study,
@@ -130,10 +124,9 @@ def plot(
 
     declared = declared_figure(study.path, name)
     table = whole.read_whole(study, *metrics)
-    mark = stamp.digest_of_files(figure_files(name, study, metrics, results))
     figure = draw(ToDraw(declared, table, study, results))
     for output in outputs:
-        style.save(figure, output, mark)
+        style.save(figure, output)
 
 
 def draw(given: ToDraw) -> Figure:

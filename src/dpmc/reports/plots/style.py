@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from dpmc.common.files import replacing
 from dpmc.metrics.table import METRICS, Metric
-from dpmc.reports.plots import stamp
 from dpmc.studies import Study, read_yaml
 from dpmc.studies.keys import MethodSpec
 
@@ -194,14 +193,14 @@ def mixed_colour(colour: str, other: str, share: float) -> str:
 context = functools.partial(matplotlib.style.context, STYLE_SHEET["settings"], after_reset=True)
 
 
-def save(figure: Figure, path: Path, mark: str = "") -> None:
-    """Write a figure as PDF, PNG (with the stamp `mark`) or SVG by the suffix; same figure, same bytes."""
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PDF, PNG or SVG by the suffix; same figure, same bytes."""
     kind = path.suffix[1:].lower()
     # neither the time nor, in PNG, the version of the library
     metadata: dict[str, dict[str, Any]] = {
-        "pdf": {"Creator": stamp.CREATOR, "CreationDate": None},
-        "png": {"Software": stamp.CREATOR} | ({stamp.KEY: mark} if mark else {}),
-        "svg": {"Creator": stamp.CREATOR, "Date": None},
+        "pdf": {"Creator": "dpmc", "CreationDate": None},
+        "png": {"Software": "dpmc"},
+        "svg": {"Creator": "dpmc", "Date": None},
     }
     drawn = io.BytesIO()  # if the disk is full, matplotlib's PDF backend raises errors of its own
     with context(), replacing(path) as temporary:

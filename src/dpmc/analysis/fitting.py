@@ -1,0 +1,106 @@
+"""`dpmc.fit`: a formula, a table and a codebook; an answer whose intervals count the noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpmc import api, releasing
+from dpmc.analysis.fit import Fit
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import shown
+from dpmc.models import regression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from dpmc.models.codebook import Codebook
+
+FAMILIES = {
+    "linear": regression.LinearRegression,
+    "logistic": regression.LogisticRegression,
+    "poisson": regression.PoissonRegression,
+    "negative-binomial": regression.NegativeBinomialRegression,
+}
+METHOD = "noisy-scores"
+
+
+def model_of(formula: str, codebook: Codebook | Mapping[str, Any] | str | Path, family: str, **options: Any) -> Any:
+    """Return the regression of a formula; `options` are arguments of its class.
+
+    The residual sd of `linear` is a parameter unless it is given.
+    """
+    if family not in FAMILIES:
+        raise DpmcError(f"family: {shown(family)} must be one of {', '.join(FAMILIES)}")
+    if family == "linear":
+        options = {"sd": None, **options}
+    return FAMILIES[family](formula, codebook=codebook, **options)
+
+
+def fit(
+    formula: str,
+    data: object,
+    codebook: Codebook | Mapping[str, Any] | str | Path,
+    *,
+    family: str = "linear",
+    epsilon: float | str,
+    delta: float | None = None,
+    ledger: str | Path | None = None,
+    output: str | Path | None = None,
+    n: int | None = None,
+    prior_sd: ArrayLike = 10.0,
+    rows_per_person: int = 1,
+    seed: int = 0,
+    progress: bool = True,
+    **options: Any,
+) -> Fit:
+    """Fit a regression by noisy scores; return coefficients and intervals in the table's own units.
+
+    With a `ledger` it is a release: its noise is secret, its ε is taken from the ledger, and the file may be
+    published. Without one it is for research, reproducible by `seed`, and must not be published.
+
+    Parameters
+    ----------
+    formula
+        For example "visits ~ age + female * plan" (docs/how-to/an-analysis.md).
+    data
+        Private rows: a table of pandas, polars, pyarrow, xarray, or a file, as in `dpmc.sample`.
+    codebook
+        What is public about the table: a `dpmc.Codebook`, its file, or a mapping.
+    family
+        "linear" (real outcomes, residual sd unknown), "logistic" (0 and 1), "poisson" or "negative-binomial"
+        (counts; with `dispersion`).
+    epsilon, delta
+        Budget; δ by default 0.1/n.
+    ledger, output
+        Of a release: the file made by `dpmc ledger init`, and the NetCDF file to write.
+    n
+        Of a release: the number of rows, known without looking at them; None: those of the table.
+    prior_sd
+        Of the normal prior around 0 of each coefficient of standardised predictors; one number, or one each.
+    rows_per_person
+        In the lab: the guarantee is that of a person with so many rows; the codebook names their column.
+    options
+        Further arguments of the regression, such as `dispersion`, `sd`, `offset`, `weights`.
+
+    Raises
+    ------
+    DpmcError
+        For a wrong argument, formula, codebook or table, and for too few rows at this ε. Nothing is spent
+        then.
+    """
+    model = model_of(formula, codebook, family, prior_sd=prior_sd, **options)
+    common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "progress": False}
+    if ledger is None:
+        for name, value in (("output", output), ("n", n)):
+            if value is not None:
+                raise DpmcError(f"{name}: {shown(value)}: only a release has it; give its ledger")
+        common |= {"seed": seed, "rows_per_person": rows_per_person}
+        tree = api.sample(model, data, METHOD, **common)
+    else:
+        if rows_per_person != 1:
+            raise DpmcError("rows_per_person: a release protects one row; give a table with one row a person")
+        tree = releasing.release(model, data, METHOD, ledger=ledger, output=output, n=n, **common)
+    return Fit(tree, model=model)

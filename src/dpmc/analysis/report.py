@@ -1,0 +1,79 @@
+"""One page of a fit that a person can mail: what was asked, the guarantee, the answer, how to draw again.
+
+For a release it is a function of the release alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from string import Template
+
+import yaml
+
+from dpmc.analysis.fit import Fit
+from dpmc.analysis.forest import forest
+from dpmc.common.files import given_path, replacing
+from dpmc.common.version import __version__
+
+CITE = (
+    "dpmc {version}, differentially private Bayesian inference; method: noisy scores, "
+    "docs/reference/algorithms/noisy-scores.md."
+)
+RELEASED = (
+    "This answer is (ε = {epsilon:g}, δ = {delta:.2g})-differentially private for one row of {n:,}: whoever reads "
+    "it learns almost the same whether any one row is in the table, or is another one. Its intervals count the "
+    "noise that this took."
+)
+LAB = (
+    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for research, not "
+    "for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
+)
+
+
+def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Path:
+    """Write the report of a fit as one HTML file; `file` is the name of the release that it is of."""
+    target, about = given_path(path, "report"), fit.tree.attrs
+    summary = fit.summary(level)
+    numbers = {key: float(about[key]) for key in ("epsilon", "delta")} | {"n": int(about["n"])}
+    said = (RELEASED if fit.is_release else LAB).format(**numbers)
+    picture = io.BytesIO()
+    if len(fit.names) > int(fit.model.design.intercept):
+        forest(fit, level).savefig(picture, format="png", dpi=160, metadata={"Software": None})
+    book = getattr(fit.model.design, "codebook", None)
+    text = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8")).substitute(
+        title=escape(fit.heading[0]),
+        guarantee=escape(said),
+        table=summary.table_html(),
+        notes="".join(f"<p>{escape(note)}</p>" for note in summary.notes),
+        picture=base64.b64encode(picture.getvalue()).decode(),
+        asked="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _facts(fit).items()),
+        file=escape(file or "visits.nc"),
+        again=escape(f'import dpmc\nfit = dpmc.Fit("{file or "visits.nc"}", prior_sd=1)\nprint(fit)'),
+        codebook=escape("none: the model's arguments say it" if book is None else _yaml(json.loads(book.json()))),
+        cite=escape(CITE.format(version=__version__)),
+    )
+    with replacing(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return target
+
+
+def _facts(fit: Fit) -> dict[str, str]:
+    """Return what was asked of whom, by name."""
+    about = fit.tree.attrs
+    facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
+    facts["budget"] = f"epsilon {float(about['epsilon']):g}, delta {float(about['delta']):.3g}"
+    facts["prior"] = f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
+    if "data_ledger" in about:
+        entry = json.loads(str(about["data_ledger"]))
+        facts["ledger"] = f"{entry['ledger']}, entry {entry['number']}, {entry['id']}"
+        facts["head of the ledger"] = str(entry["hash"])
+    return facts
+
+
+def _yaml(content: Mapping[str, object]) -> str:
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)

@@ -1,0 +1,70 @@
+"""The commands of an analysis: fit a formula, and read an answer again."""
+
+import argparse
+from pathlib import Path
+
+from dpmc.analysis import report
+from dpmc.analysis.fit import Fit
+from dpmc.analysis.fitting import fit as fitted
+from dpmc.cli import outputs
+from dpmc.common.errors import DpmcError
+from dpmc.common.files import replacing, write_netcdf
+from dpmc.models.codebook import Codebook
+
+WRITTEN = ("report", "csv", "plot")  #: options with files that are made of an answer
+
+
+def fit(options: argparse.Namespace) -> None:
+    """Fit a regression by noisy scores, as a release if there is a ledger; print and write what it says."""
+    inputs = [("TABLE", options.table), ("--codebook", options.codebook), ("--ledger", options.ledger)]
+    outputs.check_outputs(options, inputs, [("--output", options.output), *_written(options)])
+    if options.ledger is not None and options.output is None:
+        raise DpmcError("--output: needed: a release whose file is lost has spent its epsilon for nothing")
+    further = {name: getattr(options, name) for name in ("dispersion", "sd")}
+    found = fitted(
+        options.formula,
+        options.table,
+        Codebook.read(options.codebook),
+        family=options.family,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        ledger=options.ledger,
+        output=options.output if options.ledger else None,
+        n=options.n,
+        prior_sd=options.prior_sd,
+        rows_per_person=options.rows_per_person,
+        seed=options.seed,
+        **{name: value for name, value in further.items() if value is not None},
+    )
+    if options.output and not options.ledger:
+        write_netcdf(options.output, found.tree, {})
+    _say(found, options, str(options.output or ""))
+
+
+def read(options: argparse.Namespace) -> None:
+    """Print what answers say, of one table: coefficients, contrasts; write a report, a table, a picture."""
+    outputs.check_outputs(options, [("files", Path(file)) for file in options.files], _written(options))
+    given = options.prior_sd
+    found = Fit(options.files, prior_sd=given[0] if given and len(given) == 1 else given)
+    _say(found, options, str(options.files[0]))
+
+
+def _written(options: argparse.Namespace) -> list[tuple[str, Path | None]]:
+    """Return the files that are made of an answer, each with its option."""
+    return [(f"--{name}", getattr(options, name)) for name in WRITTEN]
+
+
+def _say(fit: Fit, options: argparse.Namespace, file: str) -> None:
+    """Print the summary of a fit and its contrasts; write what is asked for."""
+    contrasts = fit.contrast(*options.contrast, level=options.level) if options.contrast else None
+    if not options.quiet:
+        print(fit.summary(options.level))
+        if contrasts is not None:
+            print("", fit.as_text(contrasts), sep="\n")
+    if options.csv:
+        with replacing(options.csv) as temporary:
+            fit.to_frame(options.level).to_csv(temporary, index_label="coefficient")
+    if options.plot:
+        fit.plot(options.plot, level=options.level)
+    if options.report:
+        report.write(fit, options.report, Path(file).name, options.level)
