@@ -1,10 +1,11 @@
 """Measure microseconds of one clipped sum over all rows of the thesis's models, compared with NumPy.
 
-    python benchmarks/kernels.py [--models flat-banana-2d ...] [--against FOLDER]
+    python benchmarks/kernels.py [--models flat-banana-2d ...] [--against FOLDER] [--alone]
 
 CPU time per chain, 40 chains together, at exact posterior draws, with the thesis's hyperparameters: log
 ratios of DP penalty's moves and of the guided variant's one-component moves, gradients of DP-HMC. `--against`
-also measures another checkout with the same evaluator interface, in a separate process.
+also measures another checkout with the same evaluator interface, in a separate process. `--alone` compares
+one chain with each of 40, and with a limit: one read of the statistics, or the calls of a model of one's own.
 """
 
 import argparse
@@ -16,14 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import CHAINS, cpu_seconds, gradient_seconds, ratio_seconds, table, walk
+from measuring import CHAINS, Moves, cpu_seconds, gradient_seconds, ratio_seconds, table, walk
 
+import dpmc
 from dpmc.data import datasets
+from dpmc.evaluators import calls, evaluator_of
+from dpmc.models.banana import Banana
 from dpmc.studies import load_study, pinned_hyperparameters
 
 MODELS = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 MODELS += ("gauss-30d", "narrow-banana", "correlated-gauss", "circle")
 CHUNK = 8192  # rows that NumPy processes at a time, so that intermediate results stay in the cache
+ALONE = ("model", "n", "d", "sum", "one chain, µs", "each of 40, µs", "limit, µs", "one chain over limit")
 HEADER = ("model", "n", "d", "sum", "rows clipped", "µs", "NumPy, µs", "times")
 
 
@@ -75,6 +80,44 @@ def measure(label: str) -> list[list[Any]]:
     return [[*about, what, float(part), 1e6 * s, 1e6 * p, p / s] for what, part, s, p in rows]
 
 
+def alone() -> list[list[Any]]:
+    """Return rows of a banana, a logistic regression, and a model with its own functions alone."""
+    columns = [f"x{i}" for i in range(7)]
+    banana = Banana(20.0, 0.0, 0.0, np.array([20.0, 2.5] + [1.0] * 8), 1000.0)
+    return [
+        *of_one_chain("banana", banana, 100_000),
+        *of_one_chain("logistic", dpmc.LogisticRegression("y", columns), 20_000),
+        *of_one_chain("own", dpmc.PoissonRegression("y", columns), 20_000),
+    ]
+
+
+def of_one_chain(name: str, model: Any, n: int) -> list[list[Any]]:
+    """Return a row for each sum of a model: one chain alone, each of 40, and the limit."""
+    generator, centre = np.random.default_rng(1), np.full(model.dimension, 0.1)
+    rows = model.simulate(generator, centre, n)
+    evaluator = evaluator_of(model, rows)
+    theta = centre + 0.02 * generator.standard_normal((CHAINS, model.dimension))
+    moves = walk(theta, 0.002, 0.5)
+    one = Moves(*(part[:1].copy() for part in moves))
+    bound = float(np.quantile(np.sqrt((calls.gradient(model, centre, rows) ** 2).sum(axis=1)), 0.8))
+    if hasattr(model, "statistics"):
+        read = cpu_seconds(np.ascontiguousarray(model.statistics(rows)).sum)
+        limits = read, read
+    else:
+        both = cpu_seconds(lambda: [model.log_likelihood(at, rows) for at in theta[:2]])
+        limits = both, cpu_seconds(lambda: calls.gradient(model, centre, rows))
+    found = {
+        "log ratio": (ratio_seconds(evaluator, one), ratio_seconds(evaluator, moves), limits[0]),
+        "gradient": (
+            gradient_seconds(evaluator, one.theta, bound),
+            gradient_seconds(evaluator, theta, bound),
+            limits[1],
+        ),
+    }
+    about = name, n, model.dimension
+    return [[*about, what, *(1e6 * s for s in times), times[0] / times[2]] for what, times in found.items()]
+
+
 def measure_elsewhere(checkout: Path, label: str) -> list[list[Any]]:
     """Return the table's rows of one model, measured with another checkout."""
     command = [sys.executable, __file__, "--json", "--models", label]
@@ -89,7 +132,11 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--against", type=Path, help="another checkout")
     parser.add_argument("--json", action="store_true", help="rows as JSON")
+    parser.add_argument("--alone", action="store_true", help="one chain, and the limit")
     options = parser.parse_args()
+    if options.alone:
+        table(ALONE, alone())
+        return
     rows = [row for label in options.models for row in measure(label)]
     if options.json:
         print(json.dumps(rows))

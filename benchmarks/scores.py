@@ -4,8 +4,9 @@
 
 The table of the page gets a row per finished cell, and a killed run goes on from it. `--cells` chooses by a
 regular expression on "part, case, regression, predictors, n, d, epsilon"; parts are grid, hard, release,
-tables and size. Half an hour on an idle core. Peers and real tables are of the extra `benchmarks`, best in an
-environment of its own; what is not installed is left out, with a line that says so.
+chains, tables and size. An hour on an idle core, of which chains take half. Peers and real tables are of the
+extra `benchmarks`, best in an environment of its own; what is not installed is left out, with a line that
+says so.
 """
 
 import argparse
@@ -23,8 +24,9 @@ import numpy as np
 import pandas as pd
 from measuring import ROOT
 from scores_cells import Cell, DataSet, cells, simulated
+from scores_chains import CHAINS, of_chain, tuned
 from scores_peers import adassp, best, diffprivlib, lower_bound, objective_perturbation
-from scores_shown import draw_coverage, draw_errors, print_verdict
+from scores_shown import draw_coverage, draw_errors, print_chains, print_verdict
 from scores_tables import REAL, redrawn
 from threadpoolctl import threadpool_limits
 
@@ -44,11 +46,11 @@ TABLE = ROOT / "docs" / "reference" / "algorithms" / "noisy-scores.csv"
 KEY = ["part", "case", "regression", "predictors", "n", "d", "epsilon"]
 COLUMNS = [
     *KEY,
-    *"sets error median_error coverage coverage_se worst width refused log_sd_coverage lower_bound".split(),
-    *"adassp objective_perturbation diffprivlib trial_error trial_coverage trial_noisy_descent".split(),
-    *"seconds gigabytes_of_rows gigabytes".split(),
+    *"sets error error_se median_error coverage coverage_se worst width refused log_sd_coverage".split(),
+    *"lower_bound adassp objective_perturbation diffprivlib trial_error trial_coverage".split(),
+    *"trial_noisy_descent seconds gigabytes_of_rows gigabytes".split(),
 ]
-SETS = {"grid": 200, "hard": 100, "release": 50, "tables": 20}
+SETS = {"grid": 200, "hard": 100, "release": 50, "chains": 20, "tables": 20}
 PEER_SETS, FEWER_PEER_SETS, MANY = 50, 5, 50_000  #: peers' data sets; fewer from this many rows on
 DIFFPRIVLIB_SETS = 20  #: of these
 HALF_WIDTH = 1.6449  #: of a 90 % interval, in sds
@@ -75,18 +77,20 @@ def posterior_of(
 
 
 def judged(found: list[tuple[np.ndarray, np.ndarray]], data: list[DataSet]) -> dict[str, Any]:
-    """Return error, coverage and width of posterior means and sds (d,)."""
+    """Return error, coverage and width of posterior means and sds (d,); standard errors over data sets."""
     fit, se, theta = (np.array([getattr(one, name) for one in data]) for name in ("fit", "error", "theta"))
     d = theta.shape[1]
     mean, sd = (np.array([pair[i][:d] for pair in found]) for i in (0, 1))
     hit = np.abs(mean - theta) < HALF_WIDTH * sd
     error = (mean - fit) / se
+    squares, root = (error**2).mean(axis=1), np.sqrt(len(data))
     return {
         "sets": len(data),
-        "error": np.sqrt((error**2).mean()),
+        "error": np.sqrt(squares.mean()),
+        "error_se": squares.std(ddof=1) / root / (2.0 * np.sqrt(squares.mean())),
         "median_error": np.median(np.abs(error)) / 0.6745,  # 1 for a standard normal one, as the other
         "coverage": 100.0 * hit.mean(),
-        "coverage_se": 100.0 * hit.mean(axis=1).std(ddof=1) / np.sqrt(len(data)),
+        "coverage_se": 100.0 * hit.mean(axis=1).std(ddof=1) / root,
         "worst": 100.0 * hit.mean(axis=0).min(),
         "width": np.median(sd / se),
     }
@@ -112,10 +116,14 @@ def measured(
     method, integers = method_of(cell.epsilon, cell.n), cell.part == "release"
     data, found, bounds, peers, kept = [], [], [], [], []
     few = (FEWER_PEER_SETS if cell.n >= MANY else PEER_SETS) if cell.part == "grid" else 0
+    hyperparameters = tuned(cell) if cell.case in CHAINS else {}
     for number in range(sets):
         one, g = source(number), cell.generator(number, 1)
-        posterior = posterior_of(model, method, one.rows, g, integers)
-        found.append((posterior.mean(), np.sqrt(np.diag(posterior.covariance()))))
+        if hyperparameters:
+            found.append(of_chain(cell, hyperparameters, one, number))
+        else:
+            posterior = posterior_of(model, method, one.rows, g, integers)
+            found.append((posterior.mean(), np.sqrt(np.diag(posterior.covariance()))))
         if cell.part == "grid":
             bounds.append(lower_bound(one, model, method, g))
         if number < few:
@@ -206,8 +214,9 @@ def jobs(sets: int | None, python: str | None) -> dict[str, Callable[[], dict[st
         found[cell.key] = job(cell, real.model, partial(redrawn, real, cell, table))
     for way in ("linear", "logistic"):
         found[f"size, , {way}, normal, {LARGE}, 10, 1.0"] = partial(of_size, way, Path(__file__).parent)
-    # The dear ones last: many rows, and families whose tables take long.
-    return dict(sorted(found.items(), key=lambda item: ("50000" in item[0], "negative" in item[0])))
+    # The dear ones last: chains, many rows, and families whose tables take long.
+    dear = "chains", "50000", "negative"
+    return dict(sorted(found.items(), key=lambda item: tuple(word in item[0] for word in dear)))
 
 
 def measure(given: argparse.Namespace) -> pd.DataFrame:
@@ -253,6 +262,7 @@ def main() -> None:
     given = parser.parse_args()
     rows = pd.read_csv(given.output) if given.draw else measure(given)
     print_verdict(rows)
+    print_chains(rows)
     for name, figure in (("error", draw_errors), ("coverage", draw_coverage)):
         style.save(figure(rows), given.output.with_name(f"noisy-scores-{name}.png"))
 

@@ -19,8 +19,8 @@ K2 = NegativeBinomial(0.5)  #: counts whose variance is m + m²/2
 class Cell(NamedTuple):
     """One cell of the table; what is NaN or empty is as in the grid."""
 
-    part: str  # "grid", "hard", "release" or "tables"
-    case: str
+    part: str  # "grid", "hard", "release", "chains" or "tables"
+    case: str  # of "chains" the method
     regression: str
     predictors: str
     n: int
@@ -41,8 +41,9 @@ class Cell(NamedTuple):
         return ", ".join(map(str, self[:7]))
 
     def generator(self, *stream: int) -> np.random.Generator:
-        """Return the generator of a stream; a release has the data of its cell of the grid."""
-        name = self._replace(part="grid").key if self.part == "release" else self.key
+        """Return the generator of a stream; releases and chains have the data of their cell of the grid."""
+        in_grid = self.part in ("release", "chains")
+        name = self._replace(part="grid", case="").key if in_grid else self.key
         return np.random.default_rng([zlib.crc32(name.encode()), *stream])
 
     @property

@@ -52,6 +52,17 @@ def print_verdict(rows: pd.DataFrame) -> None:
     print(f"coverage {grid['coverage'].mean():.1f} % on average; error {mean:.3f} times the trial's")
 
 
+def print_chains(rows: pd.DataFrame) -> None:
+    """Print error and coverage of noisy scores and of chains on the same data sets, a line for each cell."""
+    own = rows[rows["part"] == "chains"]
+    for cell, group in own.groupby(["regression", "predictors", "n", "d"], sort=False):
+        told = [
+            f"{row['case']} {row['error']:.2f}±{row['error_se']:.2f}, {row['coverage']:.0f} %"
+            for _, row in group.iterrows()
+        ]
+        print(f"{', '.join(map(str, cell))}: {'; '.join(told)}")
+
+
 @style.context()
 def draw_errors(rows: pd.DataFrame) -> Figure:
     """Return errors against n at ε = 1 with eight coefficients, a panel for each regression."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dpmc.algorithms.listing import Listing
     from dpmc.analysis.fit import Fit as Fit
     from dpmc.analysis.fitting import fit as fit
+    from dpmc.analysis.planning import plan as plan
     from dpmc.api import budget as budget
-    from dpmc.api import recommend as recommend
     from dpmc.api import sample as sample
     from dpmc.api import tune as tune
     from dpmc.common.errors import DpmcError as DpmcError
@@ -39,7 +39,7 @@ _PUBLIC = {
     "sample": "dpmc.api",
     "budget": "dpmc.api",
     "tune": "dpmc.api",
-    "recommend": "dpmc.api",
+    "plan": "dpmc.analysis.planning",
     "release": "dpmc.releasing",
     "posterior": "dpmc.results.answers",
     "joint_epsilon": "dpmc.results.joint",

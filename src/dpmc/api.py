@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +19,15 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import given_path
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST_CHAINS, MOST_ROWS_PER_PERSON, MOST_STARTS, array, count, delta_below
+from dpmc.common.values import (
+    MOST_CHAINS,
+    MOST_ROWS_PER_PERSON,
+    MOST_STARTS,
+    STARTS,
+    array,
+    count,
+    delta_below,
+)
 from dpmc.common.values import checked as checked
 from dpmc.models import Definition
 from dpmc.models.own import given_model
@@ -30,12 +38,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from dpmc.data.problem import Problem
-    from dpmc.tuning.recommendation import Recommendation
 
-STARTS = 20  #: start points of a data set, at least
 FINAL_SEEDS = 6  #: of a search: runs of a finalist
 
-Hyperparameters: TypeAlias = "Mapping[str, Any] | Recommendation | str | Path | None"
+Hyperparameters: TypeAlias = "Mapping[str, Any] | str | Path | None"
 
 
 def sample(
@@ -80,9 +86,9 @@ def sample(
         Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
         0.1/n, as in the thesis. n is public.
     hyperparameters
-        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, that of `dpmc.recommend` if it
-        names this algorithm, or the path of a YAML file with one of the first two. They must not depend on
-        the private rows. There are no defaults: good values depend on the model and on n.
+        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
+        one of these. They must not depend on the private rows. There are no defaults: good values depend on
+        the model and on n.
     chains
         Number of chains. Each gets an equal part of the iterations that the budget allows.
     iterations
@@ -127,7 +133,7 @@ def sample(
 
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
     seed = checked("seed", count, seed, 0, MOST_STARTS // chains - 1)
-    values = plain_hyperparameters(hyperparameters, algorithm)
+    values = plain_hyperparameters(hyperparameters)
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
     problem = _problem(model, data, (seed + 1) * chains, person, most)
     if progress and person is not None:
@@ -216,7 +222,7 @@ def budget(
     k = None if iterations is None else checked("iterations", count, iterations)
     total = None if epsilon is None else float(canonical_epsilon(epsilon))
     most = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
-    values = plain_hyperparameters(hyperparameters, algorithm)
+    values = plain_hyperparameters(hyperparameters)
     if total is not None:
         values = calibrated(algorithm_class(algorithm), values, total, delta_for(delta, n), n, most)
     made = made_algorithm(algorithm, values, d)
@@ -294,7 +300,7 @@ def tune(
     cls, hint = algorithm_class(algorithm), ""
     if not searched(cls) or canonical_epsilon(epsilon) == "inf":
         if cls.calibrates_run:
-            hint = "; dpmc.recommend(model, n, epsilon=...) says what it gives on simulated rows"
+            hint = "; dpmc.plan(model, n=n, epsilon=...) says what it gives on simulated rows"
         raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search{hint}")
     chains = checked("chains", count, chains, 1, MOST_CHAINS)
     trials, seeds = checked("trials", count, trials), checked("seeds", count, seeds)
@@ -309,7 +315,7 @@ def tune(
         chains=chains,
         rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
     )
-    given, kept = plain_hyperparameters(hyperparameters, algorithm), plain_hyperparameters(fixed)
+    given, kept = plain_hyperparameters(hyperparameters), plain_hyperparameters(fixed)
     declared.checked(cls, kept, "fixed", problem.dimension, partial=True)
     if given:
         given |= kept
@@ -322,82 +328,6 @@ def tune(
     for text in search.warnings(result) if progress else ():
         logs.LOGGER.warning("%s", text)
     return result
-
-
-def recommend(
-    model: object,
-    n: int | None = None,
-    *,
-    epsilon: float | str,
-    delta: float | None = None,
-    twins: int = 5,
-    rows_per_person: int = 1,
-    methods: str | Sequence[str] | None = None,
-    progress: bool = True,
-) -> Recommendation:
-    """Predict which method is worth ε, on data sets simulated by the model. No private row is read.
-
-    The methods that ask once, `noisy-scores` and `noisy-statistics`, are run on each of the twins: that takes
-    seconds. If neither is worth it, `dp-penalty` and `dp-hmc` are, with hyperparameters that one twin
-    suggests: that takes minutes. `dpmc.tune` may find better ones. A method is rejected if fewer than 70 % of
-    its 90 % intervals contain the truth, or if they are on average less than 0.9 or at least 10 times as wide
-    as without privacy, or at least half as wide as the prior's (if the model has a `prior_sd`). Of those that
-    are left the one with the least error is named.
-
-    Parameters
-    ----------
-    model
-        As in `dpmc.sample`; it needs `simulate(generator, theta, n)` and a `true_theta`, your guess.
-    n
-        Number of rows; None: the model's `n`.
-    epsilon, delta, rows_per_person
-        Budget of one run, as in `dpmc.sample`.
-    twins
-        Number of simulated data sets.
-    methods
-        Those to try, for example ("noisy-scores", "dp-penalty").
-    progress
-        Show which chains are tried on standard error.
-
-    Returns
-    -------
-    Recommendation
-        `method`, "none" if no method is good enough, and `predictions` of those tried: error and width in
-        units without privacy, `half_widths` of 90 % intervals of draws by parameter, and hyperparameters; or
-        an `obstacle`, with the n or ε that would do. Printed, it is a text. `dpmc.sample` takes it as
-        `hyperparameters`.
-
-    Raises
-    ------
-    DpmcError
-        If the model cannot simulate rows, or an argument is wrong.
-    """
-    from dpmc.data import datasets
-    from dpmc.sampling.cell import Cell
-    from dpmc.tuning import recommendation
-
-    label, name, definition = named_model(model)
-    rows = definition.n if n is None else checked("n", count, n)
-    total = canonical_epsilon(epsilon)
-    if not rows or total == "inf":
-        raise DpmcError("n, epsilon: needed, a number of rows and a finite budget")
-    problems = [
-        datasets.build(label, name, f"fresh-{twin}", rows, STARTS, definition=definition)
-        for twin in range(checked("twins", count, twins))
-    ]
-    cell = Cell(
-        problem=problems[0],
-        method="",
-        algorithm=None,  # type: ignore[arg-type]  # each method has its own
-        epsilon=total,
-        delta=delta_for(delta, rows),
-        accountant="tight",
-        most_iterations=recommendation.MOST_TWIN_ITERATIONS,
-        rows_per_person=checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON),
-        streams="names",
-    )
-    names = (methods,) if isinstance(methods, str) else methods
-    return recommendation.recommend(problems, cell, names, progress)
 
 
 def given_start(start: ArrayLike, chains: int, dimension: int) -> np.ndarray:
@@ -446,12 +376,10 @@ def _public_problem(model: object, data: object, data_are_public: bool, starts: 
     return datasets.build(label, name, "tuning", n, max(starts, STARTS), definition=definition)
 
 
-def plain_hyperparameters(given: Hyperparameters, algorithm: str = "") -> dict[str, Any]:
-    """Return plain values from a mapping, file, search or recommendation, which must name `algorithm`."""
+def plain_hyperparameters(given: Hyperparameters) -> dict[str, Any]:
+    """Return plain values from a mapping, a file, or the result of a search."""
     from dpmc.studies import read_yaml
 
-    if isinstance(given, tuple):  # a Recommendation, whose module is slow to import
-        given = given.hyperparameters_of(algorithm or given.method)
     content = {} if given is None else given
     if isinstance(given, str | Path):
         content = read_yaml(given_path(given, "hyperparameters"))
@@ -470,7 +398,7 @@ def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> 
     if needed := not_given(cls, values):
         how = f"tune(model, n, {name!r}, epsilon=...)"
         if cls.calibrates_run:  # nothing to search, since ε sets the noise
-            how = "recommend(model, n, epsilon=...)"
+            how = "plan(model, n=n, epsilon=...)"
         rule = f"{name} needs {'; '.join(needed)}. dpmc.{how} finds some on simulated rows"
         raise DpmcError(f"hyperparameters: {rule}")
     return read(cls, values, "hyperparameters", dimension)

@@ -89,7 +89,7 @@ class AffineModel(Model, Protocol):
 class SoftplusModel(Model, Protocol):
     """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1.
 
-    Without a `weighted_form`, `log_likelihood_gradient` is called instead, which is slower.
+    Without a `sigmoid_form`, `log_likelihood_gradient` is called instead, which is slower.
     """
 
     @property
@@ -105,7 +105,7 @@ class SoftplusModel(Model, Protocol):
     def link(self, theta: Array) -> tuple[Array, Array]:
         """Return β (chains, k) and η (chains,)."""
 
-    def weighted_form(self, theta: Array) -> tuple[Array, Array]:
+    def sigmoid_form(self, theta: Array) -> tuple[Array, Array]:
         """Return G (chains, d, m), h (chains, d) of ∇ ln p(x|θ) = G u + h.
 
         u are the first m of the 2k + 1 terms w t, w and t, w = s/(1 + e^−(β·t + η)).
@@ -173,10 +173,7 @@ class FastRule(NamedTuple):
 
 
 class PrivateData(Protocol):
-    """The mechanisms on the private rows, all that a sampler learns of them.
-
-    `privacy/mechanisms.py` says what each method returns.
-    """
+    """The mechanisms on the private rows, all that a sampler learns: see `privacy/mechanisms.py`."""
 
     n: int  # number of rows, public
     temperature: float  # T, public
@@ -262,14 +259,10 @@ class Algorithm(ABC):
     asks: ClassVar[frozenset[str]] = frozenset()
     arrays: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_iterations = 0  # where iterations ask nothing; 0: their number has to be given
-    is_recommended = False  # whether `recommend` compares it; not inherited
 
     @classmethod
     def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:
-        """Return hyperparameters with those that (ε, δ) of a person with `per_person` rows decides.
-
-        None by default. Called by `dpmc.algorithms.hyperparameters.calibrated` only.
-        """
+        """Return hyperparameters with those that a person's (ε, δ) decides; by default none does."""
         return values
 
     @property
@@ -279,10 +272,7 @@ class Algorithm(ABC):
 
     @property
     def public_clip(self) -> float | None:
-        """Return the clip bound of every row in nats per unit distance, if rows are drawn with replacement.
-
-        ∞: each row has its own bound. None for all other algorithms.
-        """
+        """Return the clip bound of rows drawn with replacement, nats per distance; ∞: a row's own."""
         return None
 
     def largest_scale(self, ratio: float) -> float:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from dpmc.algorithms import algorithm_class
 from dpmc.algorithms.hyperparameters import calibrated
 from dpmc.api import (
-    STARTS,
     Hyperparameters,
     checked,
     delta_for,
@@ -22,7 +21,7 @@ from dpmc.api import (
 )
 from dpmc.common.files import given_path
 from dpmc.common.streams import canonical_epsilon
-from dpmc.common.values import MOST_CHAINS, count
+from dpmc.common.values import MOST_CHAINS, STARTS, count
 
 if TYPE_CHECKING:
     import xarray
@@ -118,7 +117,7 @@ def release(
 
     open_closed_streams()
     chains, thin = checked("chains", count, chains, 1, MOST_CHAINS), checked("thin", count, thin)
-    values = plain_hyperparameters(hyperparameters, algorithm)
+    values = plain_hyperparameters(hyperparameters)
     place = None if output is None else given_path(output, "output")
     opened = DataLedger.open(ledger)
     label, name, definition = named_model(model)

@@ -318,9 +318,7 @@ def test_reference_draws_of_a_model_without_posterior_are_those_of_its_posterior
     assert np.allclose(draws.std(axis=0), sd, rtol=0.15)
 
 
-@pytest.mark.parametrize(
-    "name", ["sample", "release", "budget", "recommend", "tune", "summary", "joint_epsilon"]
-)
+@pytest.mark.parametrize("name", ["sample", "release", "budget", "plan", "tune", "summary", "joint_epsilon"])
 def test_docstrings_name_every_argument(name: str) -> None:
     function = getattr(dpmc, name)
     _, _, listed = function.__doc__.partition("Parameters\n")

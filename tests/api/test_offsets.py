@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import dpmc
-from dpmc.algorithms.noisy_scores import NoisyScores
+from dpmc.algorithms.noisy_scores import NoisyScores, Search, answered_by
 from dpmc.evaluators import evaluator_of
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
@@ -268,6 +268,21 @@ def test_noisy_scores_refuse_an_unknown_sd_beside_weights_and_too_little_for_the
         method.check(model, 100)
 
 
+def test_noisy_scores_say_that_weights_are_far_below_their_maximum() -> None:
+    for most, expected in ((25, True), (1, False)):
+        model = dpmc.LinearRegression("y", ["a"], weights={"w": most}, prior_sd=1.0)
+        rows = model.simulate(np.random.default_rng(1), THETA[:2], 2000)  # weights are 1
+        method = NoisyScores(noise_multiplier=8.0)
+        search, generator = Search(method, model, 2000), np.random.default_rng(2)
+        asking = search.questions()
+        question: Any = next(asking)
+        while question:
+            noisy = question.total(rows) + generator.standard_normal(question.size)
+            question = answered_by(asking, noisy)
+        said = method.remarks(search.answered, model, 2000)
+        assert any("weights are far below their maximum" in text for text in said) == expected
+
+
 def test_simulated_rows_are_a_table_of_frequencies() -> None:
     """Persons with equal predictors and outcomes are one row, and intervals without privacy count persons."""
     model = dpmc.LogisticRegression("y", ["a"], weights={"w": 25})
@@ -282,13 +297,13 @@ def test_simulated_rows_are_a_table_of_frequencies() -> None:
     assert abs(z) < 4.0
     exact = SimpleNamespace(reference=np.empty((0, 2)))
     problem: Any = SimpleNamespace(model=model, rows=rows, true_theta=THETA[:2], temperature=1.0, exact=exact)
-    sd, _ = without_privacy(problem)
+    sd = without_privacy(problem, np.random.default_rng(0), 10_000).std(axis=0)
     design = model.design(rows)
     wanted = np.linalg.inv((design.T * (persons * at * (1.0 - at))) @ design)
     np.testing.assert_allclose(sd, np.sqrt(np.diag(wanted)), rtol=0.05)
 
 
-def test_releases_and_recommendations_take_offsets_and_weights(tmp_path: Path) -> None:
+def test_releases_and_plans_take_offsets_and_weights(tmp_path: Path) -> None:
     model = dpmc.LogisticRegression("y", ["a"], offset={"o": (1.0, 0.5)}, weights={"w": 4}, prior_sd=1.0)
     rows = model.simulate(np.random.default_rng(1), THETA[:2], 600)
     ledger = DataLedger.create(tmp_path / "people.ledger", 10.0, 1e-2)
@@ -297,5 +312,5 @@ def test_releases_and_recommendations_take_offsets_and_weights(tmp_path: Path) -
     tree = dpmc.release(model, rows, "noisy-scores", iterations=9, output=output, **given)
     assert "offset={'o': (1.0, 0.5)}, weights={'w': 4.0}" in tree.attrs["description"]
     assert files.hidden(output, files.read(output)) == []
-    found = dpmc.recommend(model, n=2000, epsilon=3, methods=["noisy-scores"], progress=False)
-    assert found.method == "noisy-scores"
+    (found,) = dpmc.plan(model, n=2000, epsilon=3).predictions
+    assert found.method == "noisy-scores" and list(found.half_widths) == ["intercept", "a"]

@@ -115,7 +115,7 @@ def test_an_own_model_runs_with_an_algorithm_that_the_study_lacks(
     budget = ("budget", *cell, "--n", "300", "--hyperparameters", "clip.yaml", "--json")
     assert main(budget) == 0 and '"tight": "inf"' in capsys.readouterr().out
     for wrong, words in (
-        ((*run, "--force"), "give them by --hyperparameters, or let dpmc.recommend find some"),
+        ((*run, "--force"), "give them by --hyperparameters, or let dpmc.plan find some"),
         (
             ("sample", *study, "--method", "dp-mala", *run[5:]),
             "'dp-mala' is unknown; known: noisy-statistics",

@@ -86,7 +86,6 @@ INPUTS = [
     (EVALUATE, "seed-1.nc", "--chains"),
     (EVALUATE, "circle.nc", "--data"),
     (("trace", *EVALUATE[1:]), "seed-0.nc", "--chains"),
-    (("speed", "--study", "smoke", "--quiet", "--data", "circle.nc"), "circle.nc", "--data"),
     ((*TABLE, "--metrics", "m.csv"), "m.csv", "--metrics"),
 ]
 

@@ -14,8 +14,6 @@ from dpmc.data.problem import read_problem
 from dpmc.metrics import traces
 from dpmc.privacy import accountants
 from dpmc.privacy.events import GaussianQuery
-from dpmc.sampling import speed
-from dpmc.sampling.cell import Cell
 
 N = 300
 STUDY = {
@@ -142,24 +140,3 @@ def test_accuracy_of_the_running_mean(folder):
         mean = chain.draws[0, :iteration].mean(axis=0)
         assert value == pytest.approx(np.mean((x @ mean > 0.0) == (problem.test_rows[:, 0] > 0.5)))
     assert len(set(values.values())) > 1
-
-
-def test_speed_excludes_start_up(monkeypatch, folder):
-    moments = iter([0.0, 10.0, 10.0 + 744.0] * 4)
-
-    def slow_start(cell, seeds, progress):
-        for done in (256, 756, cell.iterations):
-            progress(done, cell.iterations)
-
-    monkeypatch.setattr("dpmc.sampling.loop.sample", slow_start)
-    cell = Cell(None, "x", None, "inf", 1e-5, "tight", iterations=9)
-    iterations, seconds = speed.seconds_per_iteration(cell, lambda: next(moments))
-    assert iterations == 1500
-    assert seconds == pytest.approx(754.0 / 1244.0)
-
-
-def test_speed_of_all_methods(folder, table):
-    run("speed", *DATA, "--quiet", "--output", "speed.csv")
-    rows = table("speed.csv")
-    assert [(row["method"], row["epsilon"]) for row in rows] == [("dp-penalty", "0.1"), ("mh", "inf")]
-    assert all(0.0 < float(row["seconds_per_iteration"]) < 1.0 for row in rows)

@@ -55,7 +55,7 @@ class Soft:
     def statistics(self, rows: Array) -> Array:
         return rows
 
-    def weighted_form(self, theta: Array) -> tuple[Array, Array]:
+    def sigmoid_form(self, theta: Array) -> tuple[Array, Array]:
         k, (linear, constant) = self._k, np.zeros((2, len(theta), self.dimension, 2 * self._k + 1))
         linear[:, range(k + 1, 2 * k + 2), range(k + 1)] = 1.0  # the derivatives in β and η are w t and w
         linear[:, range(k), range(k + 1, 2 * k + 1)] = 1.0

@@ -118,11 +118,11 @@ def test_a_row_whose_statistics_are_not_finite_is_left_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["logistic", "mixture", "soft, 4"])
 def test_gradients_of_a_softplus_model_are_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its weighted form; a model without one has its own gradient called, with the same sums."""
+    """By its sigmoid form; a model without one has its own gradient called, with the same sums."""
     asked, words = cases.problem(name, 1000), np.arange(9 * 30, dtype=np.uint64).reshape(9, 30) << 55
     bound = float(np.median(np.sqrt((cases.gradients(asked, 0)[0] ** 2).sum(axis=1))))
     kind, found = type(asked.model), []
-    for left_out in ("log_likelihood_gradient", "weighted_form"):
+    for left_out in ("log_likelihood_gradient", "sigmoid_form"):
         with monkeypatch.context() as patch:
             patch.delattr(next(base for base in kind.__mro__ if left_out in vars(base)), left_out)
             evaluator = evaluators.evaluator_of(asked.model, asked.rows)

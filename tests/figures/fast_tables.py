@@ -7,7 +7,6 @@ import pandas as pd
 
 from dpmc.metrics import traces
 from dpmc.metrics.table import METRIC_COLUMNS
-from dpmc.sampling import speed
 from dpmc.studies import Study, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +41,7 @@ def metrics_of(study: Study, values: Values, seeds: int = 3) -> pd.DataFrame:
 
 
 def write_tables(study: Study, results: Path, spent: Callable[[str, str], float]) -> None:
-    """Traces of every model and speeds; `spent(method, epsilon)`: total ε of one iteration, inf for none."""
+    """Traces of every model; `spent(method, epsilon)`: total ε of one iteration, inf for none."""
     for model in study.models:
         rows = []
         for cell_model, method, epsilon in study.cells():
@@ -61,8 +60,3 @@ def write_tables(study: Study, results: Path, spent: Callable[[str, str], float]
         path = results / study.name / "traces" / f"{model}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows, columns=list(traces.TRACE_COLUMNS)).to_csv(path, index=False)
-    timed = {(model, method): 1e-4 for model, method, _ in study.cells()}
-    table = [(study.name, *names, "0.05", 100, seconds) for names, seconds in timed.items()]
-    pd.DataFrame(table, columns=list(speed.SPEED_COLUMNS)).to_csv(
-        results / study.name / "speed.csv", index=False
-    )

@@ -30,9 +30,9 @@ def spent_by(method: str, epsilon: str) -> float:
 
 @pytest.fixture
 def made(tmp_path: Path) -> tuple[Study, Path]:
-    study = real_study()
-    write_tables(study, tmp_path, spent_by)
-    return study, tmp_path
+    study, results = real_study(), tmp_path / "results"
+    write_tables(study, results, spent_by)
+    return study, results
 
 
 def drawn(name: str, study: Study, results: Path):
@@ -83,6 +83,12 @@ def test_mixture_shows_the_values_of_the_tables(made):
     table = metrics_of(study, value_of)
     cell = (table.model == "mixture") & (table.method == "dp-penalty") & (table.epsilon == "0.05")
     table.loc[cell & (table.metric == "symmetric_kl"), "value"] = ["2", "4", "8"]
+    runs = table[(table.model == "mixture") & (table.metric == "symmetric_kl")]
+    table = pd.concat([table, runs.assign(metric="iterations", value="1000")])
+    spent = 1e-4 * 1000 * (runs.method == "dp-penalty").sum()  # 0.1 ms an iteration
+    times = results.parent / "logs/dp-fast-mh/sampling/mixture/dp-penalty.tsv"
+    times.parent.mkdir(parents=True)
+    times.write_text(f"wall_seconds\tcpu_seconds\tpeak_mib\n9\t{spent}\t250\n")
     axes = draw("mixture", study, table, results).axes
     colour, black = (style.line_style(study, method).colour for method in ("dp-penalty", "mh"))
     epsilons = study.models["mixture"].epsilons
@@ -99,7 +105,7 @@ def test_mixture_shows_the_values_of_the_tables(made):
         assert list(y) == pytest.approx(middle)
         assert list(x) == pytest.approx([times * i for i in (501, 1001, 2001)])
     _, files = plots.reads("mixture", study, results)
-    assert files == [results / "dp-fast-mh/traces/mixture.csv", results / "dp-fast-mh/speed.csv"]
+    assert files == [results / "dp-fast-mh/traces/mixture.csv"]
 
 
 def test_only_iterations_that_all_runs_have(made):
@@ -114,7 +120,7 @@ def test_only_iterations_that_all_runs_have(made):
 
 def test_a_broken_table_is_one_line(made):
     study, results = made
-    (results / "dp-fast-mh/speed.csv").write_text("study,model\n")
+    (results / "dp-fast-mh/traces/mixture.csv").write_text("study,model\n")
     with pytest.raises(DpmcError, match="'method' is missing"):
         drawn("mixture", study, results)
 

@@ -16,6 +16,12 @@ def test_a_file_of_the_longest_name_is_written_and_locked(tmp_path: Path) -> Non
         with files.replacing(path) as temporary:
             temporary.write_text(text)
         assert path.read_text() == text
+    with pytest.raises(DpmcError, match=r"cannot be written \(File name too long\)"):
+        files.lock_of(tmp_path / ("x" * 256))
+    files.file_named_as(path, ".partial").touch()
+    assert files.file_named_as(path, ".partial") != files.file_named_as(path.with_name("x" * 254), ".partial")
+    assert files.file_named_as(tmp_path / "r.nc", ".partial") == tmp_path / "r.nc.partial"
+    files.file_named_as(path, ".partial").unlink()
     with files.alone(files.lock_of(path), "waiting"):
         assert len(os.listdir(tmp_path)) == 2
     assert os.listdir(tmp_path) == [path.name]

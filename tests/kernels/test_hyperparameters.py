@@ -25,7 +25,11 @@ PENALTY, BARKER, FAST = "minibatch-penalty", "dp-barker", "dp-fast-mh published"
         (BARKER, {"clip_fctor": 1.0}, "clip_fctor: unknown .* algorithm: did you mean clip_factor\\?"),
         (BARKER, {"zzz": 1.0}, "zzz: unknown hyperparameter for this algorithm; it has .*batch_size"),
         (FAST, {"variant": "corrected"}, "clip: missing"),
-        ("hmc", {"jitter": "sobol"}, "jitter: 'sobol' must be none or halton, or two numbers .a, b., 0 < a < b"),
+        (
+            "hmc",
+            {"jitter": "sobol"},
+            "jitter: 'sobol' must be none or halton, or two numbers .a, b., 0 < a < b",
+        ),
         ("hmc", {"jitter": [1.2, 0.8]}, "jitter: .1.2, 0.8. must be none or halton, or two numbers"),
         ("hmc", {"jitter": [0.0, 1.0]}, "jitter: .0.0, 1.0. must be"),
         ("hmc", {"jitter": [0.8]}, "jitter: .0.8. must be"),

@@ -78,11 +78,11 @@ def test_sample_and_release_refuse_it(model: Any, more: Any, words: str, tmp_pat
 
 
 @pytest.mark.usefixtures("no_iteration")
-def test_searches_and_recommendations_refuse_it() -> None:
+def test_searches_and_plans_refuse_it() -> None:
     calls = [
         lambda: dpmc.tune(Above, 200, epsilon=2, progress=False),
         lambda: dpmc.tune(Above, 200, epsilon=2, progress=False, hyperparameters=SETTING),
-        lambda: dpmc.recommend(Above, epsilon=2),
+        lambda: dpmc.plan(Above, epsilon=2),
     ]
     for call in calls:
         with pytest.raises(dpmc.DpmcError, match=r"start: start point \d, .*: log_prior is -inf"):

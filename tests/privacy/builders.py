@@ -14,12 +14,19 @@ from dpmc.privacy.events import (
     GaussianQuery,
     Query,
     SubsampledGaussianQuery,
+    from_json,
 )
+from dpmc.privacy.ledger import Ledger
 
 TIGHT, ZCDP, RDP = (accountants.get(name) for name in ("tight", "zcdp", "rdp"))
 REPLACE, WOR, BARKER, FAST = (
     accountants.get(name) for name in ("replace-pld", "wor-pld", "barker-pld", "fast-mh-pld")
 )
+
+
+def queries_in(ledger: Ledger, kind: str) -> tuple[Query, ...]:
+    """Return the queries that are reserved, performed or forfeited."""
+    return from_json(ledger.to_json(with_spent=False)[kind])
 
 
 def gaussian(noise_multiplier: float, count: int = 1) -> tuple[Query, ...]:

@@ -36,6 +36,7 @@ from privacy.builders import (
     composed_elsewhere,
     gaussian,
     minibatch,
+    queries_in,
     to_dp_accounting,
 )
 
@@ -82,7 +83,7 @@ def test_the_number_of_iterations_is_the_largest_and_can_be_reserved() -> None:
         with pytest.raises(BudgetExceeded):
             ledger.foresee(repeat(each, k + 1))
         ledger.reserve(repeat(each, k))
-        assert Ledger.from_json(ledger.to_json()).reserved_events == repeat(each, k)
+        assert queries_in(Ledger.from_json(ledger.to_json()), "reserved") == repeat(each, k)
 
 
 # --- the statements, on data sets in full --------------------------------------------------------

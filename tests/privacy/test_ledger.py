@@ -20,6 +20,7 @@ from dpmc.privacy.events import (
     repeat,
 )
 from dpmc.privacy.ledger import Budget, BudgetExceeded, Ledger
+from privacy.builders import queries_in
 
 TIGHT = accountants.get("tight")
 RATIO = GaussianQuery("ratio", 10.0)
@@ -67,7 +68,7 @@ class AnyInterleaving(RuleBasedStateMachine):
     def forfeit(self) -> None:
         self.ledger.forfeit()
         assert self.ledger.outstanding_events == ()
-        assert counts(self.ledger.spent_events) == counts(self.ledger.reserved_events)
+        assert counts(self.ledger.spent_events) == counts(queries_in(self.ledger, "reserved"))
 
     @rule()
     def save_and_load(self) -> None:
@@ -78,9 +79,9 @@ class AnyInterleaving(RuleBasedStateMachine):
     @invariant()
     def nothing_overruns(self) -> None:
         accountant = self.ledger.accountant
-        for events in (self.performed, self.ledger.spent_events, self.ledger.reserved_events):
+        for events in (self.performed, self.ledger.spent_events, queries_in(self.ledger, "reserved")):
             assert accountant.delta(events, self.budget.epsilon) <= self.budget.delta
-        assert counts(self.ledger.performed_events) == counts(self.performed)
+        assert counts(queries_in(self.ledger, "performed")) == counts(self.performed)
         assert self.ledger.epsilon() <= self.budget.epsilon
 
 
@@ -105,7 +106,7 @@ def test_exactly_the_allowed_iterations_can_be_reserved(name, epsilon, multiplie
     for start in range(0, k, size):
         ledger.reserve(repeat(each, min(size, k - start)))
         ledger.perform(repeat(each, min(size, k - start)))
-    assert merge(ledger.performed_events) == merge(repeat(each, k))
+    assert merge(queries_in(ledger, "performed")) == merge(repeat(each, k))
     with pytest.raises(BudgetExceeded):
         ledger.reserve(each)
 
@@ -118,7 +119,7 @@ def test_reserved_queries_of_a_crash_are_spent() -> None:
     before = ledger.epsilon()
     ledger.forfeit()
     assert ledger.epsilon() > before
-    assert ledger.performed_events == merge(ITERATION)
+    assert queries_in(ledger, "performed") == merge(ITERATION)
     assert ledger.spent_events == repeat(ITERATION, k)
     with pytest.raises(BudgetExceeded):
         ledger.reserve(ITERATION)
@@ -144,7 +145,7 @@ def test_exact_answers_are_counted_as_infinite() -> None:
     ledger.perform((NonPrivateQuery("ratio", 500),))
     assert ledger.epsilon(1e-6) == math.inf
     assert ledger.to_json()["mu"] == "inf"
-    assert through_json(ledger).performed_events == (NonPrivateQuery("ratio", 500),)
+    assert queries_in(through_json(ledger), "performed") == (NonPrivateQuery("ratio", 500),)
     with pytest.raises(BudgetExceeded, match="epsilon would be inf"):
         Ledger(BUDGET, TIGHT).reserve((NonPrivateQuery("ratio"),))
 
@@ -184,7 +185,7 @@ def test_no_more_than_the_budget_is_ever_reserved(foreseen: int) -> None:
     for events in (ITERATION, OTHER):
         with pytest.raises(BudgetExceeded):
             ledger.reserve(events)
-    assert ledger.reserved_events == repeat(ITERATION, MOST)
+    assert queries_in(ledger, "reserved") == repeat(ITERATION, MOST)
 
 
 # What may be chosen by the answers.
@@ -203,7 +204,7 @@ def test_a_query_chosen_by_an_answer_is_refused_without_a_filter() -> None:
         ledger.perform((FIRST,))
         with pytest.raises(BudgetExceeded, match="0 were fixed by the first reservation"):
             ledger.reserve((option,))
-        assert ledger.reserved_events == (FIRST,)
+        assert queries_in(ledger, "reserved") == (FIRST,)
 
 
 @pytest.mark.parametrize("name", sorted(accountants.ACCOUNTANTS.keys() - FILTERS))

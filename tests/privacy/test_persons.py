@@ -17,6 +17,7 @@ from dpmc.privacy import accountants
 from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.events import BarkerQuery, GaussianQuery, SubsampledGaussianQuery
 from dpmc.privacy.ledger import Ledger
+from privacy.builders import queries_in
 
 SETTING = {"tau": 2.0, "clip": 5, "proposal_sd": 0.05}
 DELTA = 1e-5
@@ -95,7 +96,8 @@ def test_a_ledger_keeps_the_rows_of_a_person() -> None:
     assert 1.9 < ledger["epsilon_spent"] <= 2.0
     again = Ledger.from_json(ledger)
     assert json.dumps(again.to_json(), sort_keys=True) == text
-    assert again.accountant.epsilon(again.performed_events, ledger["budget"]["delta"]) == again.epsilon()
+    performed = queries_in(again, "performed")
+    assert again.accountant.epsilon(performed, ledger["budget"]["delta"]) == again.epsilon()
     assert dpmc.joint_epsilon(tree, delta=0.1 / 400).epsilon == pytest.approx(ledger["epsilon_spent"])
 
 

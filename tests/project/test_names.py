@@ -12,12 +12,13 @@ DRAWING = "of each kind of figure, as `DEFAULTS` says; `reports.plots` chooses t
 PROTOCOLS = "a protocol of `base.py`, and a class with its methods"
 RELEASES = "in `releases`, and what it does with a release, a run or a file"
 SHARED = {
-    **dict.fromkeys("budget fetch plot posterior recommend release sample summary tune".split(), COMMANDS),
+    **dict.fromkeys("budget fetch fit plan plot posterior release sample summary tune".split(), COMMANDS),
     **dict.fromkeys("NEEDS_METRIC applies caption draw reads".split(), DRAWING),
     **dict.fromkeys("Model Posterior PrivateData".split(), PROTOCOLS),
     **dict.fromkeys("PUBLIC alone entry_of read".split(), RELEASES),
     "checked": "values of one key, and of all hyperparameters",
     "Regression": "of a family, and the class of the example that `dpmc init` writes",
+    "Plan": "of widths of intervals, and of the iterations of a release",
     "main": "what a command of the shell calls",
 }
 

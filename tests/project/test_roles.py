@@ -23,7 +23,6 @@ OTHERS = {
     "reports/plots/accounting.py": "columns of a table",
     "results/__init__.py": "what runs that are joined have in common",
     "results/answers.py": "what a posterior says of its answers",
-    "sampling/speed.py": "columns of a table",
     "tuning/search.py": "the result of a search",
 }
 

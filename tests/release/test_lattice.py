@@ -19,6 +19,7 @@ from dpmc.evaluators.lattice import (
     in_block,
     scale_of,
     sum_of_squares,
+    usable_rows,
     within_norm,
 )
 from dpmc.evaluators.secret_batches import draw_batch
@@ -311,6 +312,40 @@ def test_rows_that_a_model_refuses_count_as_0_and_are_checked_one_by_one() -> No
     rows[7, 0] = 0.5  # LogisticRegression refuses an outcome that is neither 0 nor 1
     ratio, _ = integers("softplus", rows, FINE)
     assert ratio[7] == 0 and np.count_nonzero(ratio) == 19
+
+
+def test_rows_of_a_regression_are_checked_together_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = given_model(dpmc.PoissonRegression("y", ["a"], levels={"b": list("xyz")}))[1].model
+    monkeypatch.setattr("dpmc.evaluators.calls.MOST_ROWS", 700)
+    entries = np.array([0.0, 1.0, 2.0, 3.0, -1.0, 0.5, *ODD])
+    rows = np.random.default_rng(3).choice(entries, (3000, 3))
+    rows[:300] = np.random.default_rng(4).choice(entries[:3], (300, 3))
+
+    def accepts(row: np.ndarray) -> bool:
+        if not (np.abs(row) <= 1e150).all():
+            return False
+        try:
+            model.given.check_rows(row[None])
+        except dpmc.DpmcError:
+            return False
+        return True
+
+    alone = np.array([accepts(row) for row in rows])
+    assert alone[:300].all() and 10 < alone[300:].sum() < 2000
+    monkeypatch.setattr(dpmc.PoissonRegression, "check_rows", None)  # takes a second for each 1e5 rows
+    np.testing.assert_array_equal(usable_rows(model, rows), alone)
+    swapped = rows[::-1].copy()
+    np.testing.assert_array_equal(usable_rows(model, swapped), alone[::-1])
+
+
+def test_the_check_of_a_regression_that_is_changed_gets_rows_one_by_one() -> None:
+    class Jealous(dpmc.PoissonRegression):
+        def check_rows(self, rows: np.ndarray) -> None:
+            if len(rows) > 1:
+                raise ValueError("sees other rows")
+
+    model = given_model(Jealous("y", ["a"]))[1].model
+    assert usable_rows(model, np.full((4, 2), -1.0)).all()
 
 
 def test_sums_of_the_largest_numbers_do_not_overflow() -> None:

@@ -119,6 +119,8 @@ CSV: dict[str, tuple[bytes, Coding, Any]] = {
     "Latin": (b"x,y,\xe9\n1,10,2\n", Coding(), "line 1: is not text in UTF-8: declare `encoding`"),
     "UTF-16": ("x,y\n1,10\n".encode("utf-16"), Coding(), "is not text in UTF-8: declare `encoding`"),
     "declared UTF-16": (b"x,y\n", Coding({}, Dialect(encoding="utf-16")), "write the file in UTF-8"),
+    "declared no text": (b"x,y\n", Coding({}, Dialect(encoding="idna")), "encoding: 'idna' is not known"),
+    "declared a zero": (b"x,y\n", Coding({}, Dialect(encoding="utf-8\0")), "is not known or has line"),
     "declared nonsense": (b"x,y\n", Coding({}, Dialect(encoding="latin-99")), "encoding: 'latin-99' is not"),
     "no rows": (b"x,y\n", Coding(), "holds no rows"),
     "nothing": (b"", Coding(), "line 1: is blank"),

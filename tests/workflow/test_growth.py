@@ -14,7 +14,7 @@ from dpmc.cli.main import main
 from dpmc.data import datasets
 from dpmc.data.problem import read_problem
 from dpmc.studies import load_study, problem_of
-from dpmc.studies.sizes import FEW_SEEDS, MOST_SEEDS, Sampled, sampled_parts
+from dpmc.studies.sizes import FEW_SEEDS, MOST_SEEDS, Part, job_parts
 from pipeline_copy import REDUCED, ROOT, SMALL, copy_pipeline, snakemake
 
 STUDY: dict[str, Any] = {
@@ -108,7 +108,7 @@ def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
     thesis = load_study(ROOT / "config/studies/thesis.yaml")
     object.__setattr__(thesis, "seeds", 50)
     for size, gradients in (("method", MOST_SEEDS), ("cell", FEW_SEEDS)):
-        found = sampled_parts(thesis, size, lambda *cell: 0)
+        found = job_parts(thesis, size, lambda *cell: 0)
         for part, methods in found.items():
             most = gradients if {"dp-hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
             assert len(part.seeds) <= most
@@ -127,14 +127,14 @@ def test_what_is_there_is_a_part_of_its_own(tmp_path) -> None:
         ("circle", "dp-penalty", "0.5"): 3,
         ("circle", "dp-hmc", "0.3"): 5,
     }
-    found = sampled_parts(study, "method", lambda *cell: there.get(cell, 0))
+    found = job_parts(study, "method", lambda *cell: there.get(cell, 0))
     both = ("0.3", "0.5")
     assert found == {
-        Sampled("circle", both, "", range(3)): ["dp-penalty"],
-        Sampled("circle", both, "", range(3, 5)): ["dp-penalty"],
-        Sampled("circle", both, "", range(5)): ["dp-penalty-guided"],
-        Sampled("circle", ("0.3",), "", range(5)): ["dp-hmc"],
-        Sampled("circle", ("0.5",), "", range(5)): ["dp-hmc"],
+        Part("circle", both, "", range(3)): ["dp-penalty"],
+        Part("circle", both, "", range(3, 5)): ["dp-penalty"],
+        Part("circle", both, "", range(5)): ["dp-penalty-guided"],
+        Part("circle", ("0.3",), "", range(5)): ["dp-hmc"],
+        Part("circle", ("0.5",), "", range(5)): ["dp-hmc"],
     }
 
 

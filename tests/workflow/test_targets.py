@@ -1,4 +1,4 @@
-"""What plain `snakemake <target>` plans: a figure costs its models, a chain its data."""
+"""What plain `snakemake <target>` plans: a figure costs its models, a study all it promises."""
 
 import re
 import shutil

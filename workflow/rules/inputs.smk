@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from dpmc import models
 from dpmc.common import sources
-from dpmc.studies.sizes import Sampled, is_untried, sampled_parts, size_of_jobs
+from dpmc.studies.sizes import Part, is_untried, job_parts, size_of_jobs
 from dpmc.tuning.search import VERSIONED_MODULES, searched_pairs
 from snakemake.exceptions import WorkflowError
 

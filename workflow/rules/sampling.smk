@@ -19,7 +19,7 @@ envvars:
 # Outputs cannot depend on wildcards, hence one rule for each model, list of ε and block of seeds. A job of chains
 # without a budget makes all methods of an algorithm, because one process for each would take longer to start.
 for name, study in STUDIES.items():
-    for part, methods in sampled_parts(study, JOB, partial(made, study)).items():
+    for part, methods in job_parts(study, JOB, partial(made, study)).items():
         known = sampled_together(part, methods)
         job = expand(
             sampling_log(study, part, methods),

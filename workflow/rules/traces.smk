@@ -25,33 +25,3 @@ rule traces:
     shell:
         "dpmc trace --study {wildcards.study} --data {input.data} --chains {params.cells} "
         "--output {output} 2> {log}"
-
-
-# Seconds per iteration, one method after another. The job takes all cores, so that nothing else runs. The numbers
-# depend on the machine, and no other result depends on them.
-rule speed:
-    """measured seconds per iteration, results/<study>/speed.csv"""
-    input:
-        data=lambda wildcards: [
-            f"data/{wildcards.study}/{model}/{STUDIES[wildcards.study].model(model).data}.nc"
-            for model in own_models(STUDIES[wildcards.study])
-        ],
-    output:
-        "results/{study}/speed.csv",
-    log:
-        "logs/{study}/evaluation/speed.log",
-    benchmark:
-        "logs/{study}/evaluation/speed.tsv"
-    conda:
-        ENVIRONMENT
-    threads: given_cores()
-    resources:
-        mem_mb=megabytes("speed"),
-        runtime=minutes("speed"),
-    params:
-        cells=lambda wildcards: [
-            chain_settings(STUDIES[wildcards.study], *cell)
-            for cell in STUDIES[wildcards.study].cells()
-        ],
-    shell:
-        "dpmc speed --study {wildcards.study} --data {input.data} --output {output} 2> {log}"

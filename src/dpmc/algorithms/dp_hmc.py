@@ -36,11 +36,13 @@ class DPHMC(Hamiltonian):
     clip_g: float = positive("clip bound of the norm of a row's gradient", searched=True)
     reuse_gradients: bool = flag("take the first gradient from the previous iteration")
     jitter: Jitter = choice(
-        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)", "none", "halton", or_range=True
+        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)",
+        "none",
+        "halton",
+        or_range=True,
     )
 
     first_iterations = 200
-    is_recommended = True
 
     @property
     def note(self) -> str:

@@ -24,7 +24,7 @@ class DPPenalty(RandomWalk):
     proposal_sd: np.ndarray = lengths("standard deviations of the proposal", searched=True)
 
     first_iterations = 2000
-    is_recommended = calibrates_iteration = True
+    calibrates_iteration = True
     calibration = {"calibration": choice("noise for an ε per iteration", "classical", "exact")}
 
     @classmethod

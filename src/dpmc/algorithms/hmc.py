@@ -27,7 +27,10 @@ class HMC(Hamiltonian):
         "clip by ‖θ − θ'‖, or by |Σ(θ − θ')| as the code behind Figure 6.2", "text", "as_coded"
     )
     jitter: Jitter = choice(
-        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)", "none", "halton", or_range=True
+        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)",
+        "none",
+        "halton",
+        or_range=True,
     )
 
     reuse_gradients = True

@@ -12,7 +12,6 @@ import numpy as np
 from dpmc.algorithms.acceptance import metropolis, prior_ratio
 from dpmc.base import Algorithm, Draws, Generators, Model, Needs, PrivateData, State
 
-
 #: η is multiplied in each iteration by a uniform number on (0, 1), if it is "halton", or on (a, b).
 Jitter = Literal["none", "halton"] | tuple[float, float]
 

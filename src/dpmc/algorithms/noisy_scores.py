@@ -31,7 +31,7 @@ from dpmc.algorithms.score_answers import (
     whitened,
     without_noise,
 )
-from dpmc.base import Model, Posterior, PrivateData, Queries, Question
+from dpmc.base import Model, Posterior, PrivateData, Queries, Question, Values
 from dpmc.common.errors import DpmcError
 from dpmc.models import families
 from dpmc.models.gaussian import GaussianPosterior
@@ -75,7 +75,6 @@ class NoisyScores(Answer):
     )
     information_share: float = fraction("budget's share for the information", default=0.2, most=LARGEST_SHARE)
 
-    is_recommended = True
     asks = frozenset({LENGTH, SCORES})
     arrays = MappingProxyType({**Round.dimensions(), "prior_sd": ("parameter",)})
     explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
@@ -99,6 +98,11 @@ class NoisyScores(Answer):
         named = [pair for length, scores in self.shares for pair in ((LENGTH, length), (SCORES, scores))]
         multiplier = self.noise_multiplier
         return Queries(run=tuple(GaussianQuery(name, multiplier / np.sqrt(w)) for name, w in named if w))
+
+    @classmethod
+    def first_values(cls, model: Model, rows: np.ndarray) -> Values:
+        regression_of(model)
+        return {}
 
     def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model that is no regression, and for too little information for intervals."""
@@ -148,9 +152,13 @@ class NoisyScores(Answer):
     def remarks(self, answered: Answered, model: Model, n: int) -> list[str]:
         found, own = [], regression_of(model)
         p, main = len(own.design.coefficients), mean_of(Round.unstacked(answered)[len(WARM_UP) :])
-        if n * self.mu * usual_share(own) < LITTLE_INFORMATION * p**1.5:
-            found.append("little information: the prior has a large part in the intervals")
-        matrix = information_of(main).matrix
+        matrix, mu = information_of(main).matrix, self.mu * usual_share(own)
+        if own.design.weights:  # what they are beside the guess shows in the noisy information alone
+            mu *= min(1.0, np.trace(matrix) / (p * main.expected_information))
+        if n * mu < LITTLE_INFORMATION * p**1.5:
+            of_weights = " (weights are far below their maximum), and may be too narrow"
+            text = "little information: the prior has a large part in the intervals"
+            found.append(text + of_weights * bool(own.design.weights))
         excess = main.squares / np.trace(matrix) / main.expected_dispersion
         error = np.sqrt(2.0) * main.bound * main.noise_sd / np.trace(matrix) / main.expected_dispersion
         if own.family.support == "counts" and excess > OVERDISPERSED + 2.0 * error:

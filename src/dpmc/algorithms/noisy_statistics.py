@@ -33,7 +33,6 @@ class NoisyStatistics(Answer):
     centre: tuple[float, ...] = numbers("centre of the summaries, in their units", (0.0,))
     noise: str = choice("account for the noise, or ignore it", "integrated", "ignored")
 
-    is_recommended = True
     draws_version = 3
     asks = frozenset({SUM})
     needs_model = True

@@ -24,10 +24,12 @@ FAMILIES = {
     "poisson": regression.PoissonRegression,
     "negative-binomial": regression.NegativeBinomialRegression,
 }
-METHOD = "noisy-scores"
+ANSWERED_BY = "noisy-scores"
 
 
-def model_of(formula: str, codebook: Codebook | Mapping[str, Any] | str | Path, family: str, **options: Any) -> Any:
+def model_of(
+    formula: str, codebook: Codebook | Mapping[str, Any] | str | Path, family: str, **options: Any
+) -> Any:
     """Return the regression of a formula; `options` are arguments of its class.
 
     The residual sd of `linear` is a parameter unless it is given.
@@ -98,9 +100,9 @@ def fit(
             if value is not None:
                 raise DpmcError(f"{name}: {shown(value)}: only a release has it; give its ledger")
         common |= {"seed": seed, "rows_per_person": rows_per_person}
-        tree = api.sample(model, data, METHOD, **common)
+        tree = api.sample(model, data, ANSWERED_BY, **common)
     else:
         if rows_per_person != 1:
             raise DpmcError("rows_per_person: a release protects one row; give a table with one row a person")
-        tree = releasing.release(model, data, METHOD, ledger=ledger, output=output, n=n, **common)
+        tree = releasing.release(model, data, ANSWERED_BY, ledger=ledger, output=output, n=n, **common)
     return Fit(tree, model=model)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpmc.analysis.fit import Fit, interval_sds
+from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HEIGHT, WIDTH = 0.32, 6.5  #: inches of a coefficient, and of the figure
+ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
 COLOURS = {"interval": "#1f5a8c", "without privacy": "#e08a1e"}
 
 
-def forest(fit: Fit, level: float = 0.9) -> Figure:
+def forest(fit: Reading, level: float = 0.9) -> Figure:
     """Draw the coefficients but the intercept, in units of their standardised predictors.
 
     Beside each: the interval, the narrower one that these rows would have given without privacy, and in
@@ -35,13 +35,19 @@ def forest(fit: Fit, level: float = 0.9) -> Figure:
     noise = np.clip(1.0 - (sds[1] / sds[0]) ** 2, 0.0, 1.0)
     prior = np.broadcast_to(fit.prior_sd, fit.model.dimension)[first : first + len(names)]
     place = np.arange(len(names))[::-1]
-    figure = Figure(figsize=(WIDTH, 1.2 + HEIGHT * len(names)), layout="constrained")
+    figure = Figure(figsize=(INCHES, 1.2 + ROW_INCHES * len(names)), layout="constrained")
     axes = figure.subplots()
     widest = 1.1 * float(np.max(np.abs(mean) + side * sds[0]))
     shown = np.minimum(side * prior, widest)
-    axes.barh(place, 2.0 * shown, left=-shown, height=0.62, color="0.93", label="prior (clipped to the frame)")
-    for (label, colour), sd, width, shift in zip(COLOURS.items(), sds, (2.4, 2.4), (0.12, -0.16), strict=True):
-        axes.hlines(place + shift, mean - side * sd, mean + side * sd, color=colour, linewidth=width, label=label)
+    axes.barh(
+        place, 2.0 * shown, left=-shown, height=0.62, color="0.93", label="prior (clipped to the frame)"
+    )
+    for (label, colour), sd, width, shift in zip(
+        COLOURS.items(), sds, (2.4, 2.4), (0.12, -0.16), strict=True
+    ):
+        axes.hlines(
+            place + shift, mean - side * sd, mean + side * sd, color=colour, linewidth=width, label=label
+        )
     axes.plot(mean, place + 0.12, "o", color=COLOURS["interval"], markersize=5)
     axes.axvline(0.0, color="0.4", linewidth=0.8)
     axes.set_xlim(-widest, widest)
@@ -52,11 +58,11 @@ def forest(fit: Fit, level: float = 0.9) -> Figure:
     return figure
 
 
-def bands(fit: Fit, column: str, level: float = 0.9) -> Figure:
-    """Draw the expected outcome over a column's bounds or levels with its interval, others at their centre."""
+def bands(fit: Reading, column: str, level: float = 0.9) -> Figure:
+    """Draw the expected outcome along a column with its interval, other columns at their centre."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
+    figure = Figure(figsize=(INCHES, 3.6), layout="constrained")
     axes = figure.subplots()
     table, places = fit.along(column, level)
     if isinstance(places[0], str):
@@ -65,7 +71,9 @@ def bands(fit: Fit, column: str, level: float = 0.9) -> Figure:
         axes.errorbar(range(len(places)), centre, yerr=errors, fmt="o", color=COLOURS["interval"], capsize=3)
         axes.set_xticks(range(len(places)), places)
     else:
-        axes.fill_between(places, table["lower"], table["upper"], color=COLOURS["interval"], alpha=0.25, linewidth=0)
+        axes.fill_between(
+            places, table["lower"], table["upper"], color=COLOURS["interval"], alpha=0.25, linewidth=0
+        )
         axes.plot(places, table["estimate"], color=COLOURS["interval"])
     axes.set_xlabel(column)
     axes.set_ylabel(f"expected {fit.model.columns[0]}, {level:.0%} interval")

@@ -15,8 +15,8 @@ from string import Template
 
 import yaml
 
-from dpmc.analysis.fit import Fit
 from dpmc.analysis.forest import forest
+from dpmc.analysis.reading import Reading
 from dpmc.common.files import given_path, replacing
 from dpmc.common.version import __version__
 
@@ -25,22 +25,22 @@ CITE = (
     "docs/reference/algorithms/noisy-scores.md."
 )
 RELEASED = (
-    "This answer is (ε = {epsilon:g}, δ = {delta:.2g})-differentially private for one row of {n:,}: whoever reads "
-    "it learns almost the same whether any one row is in the table, or is another one. Its intervals count the "
-    "noise that this took."
+    "This answer is (ε = {epsilon:g}, δ = {delta:.2g})-differentially private for one row of {n:,}: whoever "
+    "reads it learns almost the same whether any one row is in the table, or is another one. Its intervals "
+    "count the noise that this took."
 )
-LAB = (
-    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for research, not "
-    "for publication. Whoever knows the seed can check a guess of the rows; make a release to publish."
+OF_THE_LAB = (
+    "Computed in the lab with reproducible noise at ε = {epsilon:g}, δ = {delta:.2g}, {n:,} rows: for "
+    "research, not for publication. Whoever knows the seed can check a guess of the rows."
 )
 
 
-def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Path:
+def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 0.9) -> Path:
     """Write the report of a fit as one HTML file; `file` is the name of the release that it is of."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
     numbers = {key: float(about[key]) for key in ("epsilon", "delta")} | {"n": int(about["n"])}
-    said = (RELEASED if fit.is_release else LAB).format(**numbers)
+    said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers)
     picture = io.BytesIO()
     if len(fit.names) > int(fit.model.design.intercept):
         forest(fit, level).savefig(picture, format="png", dpi=160, metadata={"Software": None})
@@ -51,10 +51,14 @@ def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Pat
         table=summary.table_html(),
         notes="".join(f"<p>{escape(note)}</p>" for note in summary.notes),
         picture=base64.b64encode(picture.getvalue()).decode(),
-        asked="".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _facts(fit).items()),
+        asked="".join(
+            f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _facts(fit).items()
+        ),
         file=escape(file or "visits.nc"),
         again=escape(f'import dpmc\nfit = dpmc.Fit("{file or "visits.nc"}", prior_sd=1)\nprint(fit)'),
-        codebook=escape("none: the model's arguments say it" if book is None else _yaml(json.loads(book.json()))),
+        codebook=escape(
+            "none: the model's arguments say it" if book is None else _yaml(json.loads(book.json()))
+        ),
         cite=escape(CITE.format(version=__version__)),
     )
     with replacing(target) as temporary:
@@ -62,12 +66,14 @@ def write(fit: Fit, path: str | Path, file: str = "", level: float = 0.9) -> Pat
     return target
 
 
-def _facts(fit: Fit) -> dict[str, str]:
+def _facts(fit: Reading) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
     facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
     facts["budget"] = f"epsilon {float(about['epsilon']):g}, delta {float(about['delta']):.3g}"
-    facts["prior"] = f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
+    facts["prior"] = (
+        f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
+    )
     if "data_ledger" in about:
         entry = json.loads(str(about["data_ledger"]))
         facts["ledger"] = f"{entry['ledger']}, entry {entry['number']}, {entry['id']}"

@@ -67,4 +67,4 @@ def _say(fit: Fit, options: argparse.Namespace, file: str) -> None:
     if options.plot:
         fit.plot(options.plot, level=options.level)
     if options.report:
-        report.write(fit, options.report, Path(file).name, options.level)
+        report.write_report(fit, options.report, Path(file).name, options.level)

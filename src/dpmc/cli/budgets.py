@@ -13,10 +13,7 @@ from dpmc.studies import build_algorithm, definition_of, load_study, number_of_r
 
 
 def budget(options: argparse.Namespace) -> None:
-    """Print the iterations that ε allows, or the ε that iterations cost, by each accountant that applies.
-
-    If ε is per iteration, it sets the noise, and the total ε of the iterations is printed.
-    """
+    """Print the iterations that ε allows, or the ε that they cost together, by accountant."""
     study = study_as_asked(options)
     each = "inf" if options.epsilon is None else canonical_epsilon(options.epsilon)
     k = options.iterations

@@ -6,11 +6,11 @@ import json
 from dpmc.cli import outputs
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import STARTS
 from dpmc.data import sources
 from dpmc.data.tables import names_in, odd_entries
 from dpmc.models.codebook import Codebook, template
 from dpmc.studies import load_study, problem_of
-from dpmc.studies.study import STARTS_IN_FILE
 
 
 def data(options: argparse.Namespace) -> None:
@@ -19,7 +19,7 @@ def data(options: argparse.Namespace) -> None:
     study = load_study(options.study)
     problem = problem_of(study, options.model, dataset=options.data, rows=options.rows)
     # The same file for any number of seeds, so that more of them leave the first ones' chains alone.
-    problem.starts = problem.starts[:STARTS_IN_FILE]
+    problem.starts = problem.starts[:STARTS]
     problem.write(options.output)
 
 

@@ -84,7 +84,7 @@ def _study_and_files(options: argparse.Namespace) -> tuple[Study, list[Path]]:
 
 
 def _in_its_folder(file: Path) -> Chains:
-    """Return the chains of a file; raise DpmcError if it is in the folder, or has the name, of others."""
+    """Return the chains of a file; raise DpmcError if it is named as those of another cell are."""
     chains = chain_files.read_chain(file)
     method, epsilon, seed = (str(chains.attrs[name]) for name in ("method", "epsilon", "seed"))
     own = (method, f"eps-{epsilon}", f"seed-{seed}.nc")

@@ -15,10 +15,7 @@ from dpmc.studies import SourcedValues, Study, load_study, pinned_hyperparameter
 
 
 def study_as_asked(options: argparse.Namespace) -> Study:
-    """Read the study; `--chains`, `--delta` and the like replace its own numbers.
-
-    On a user's model, `module:Class`, each algorithm runs, also one that the study does not have.
-    """
+    """Read the study with the numbers that options replace; on a user's model each algorithm runs."""
     study = load_study(options.study)
     if ":" in options.model and options.method in ALGORITHMS and options.method not in study.methods:
         study = study.running(options.method)

@@ -41,8 +41,12 @@ def _take(options: argparse.Namespace) -> None:
             raise DpmcError(f"--{name}: needed, of what is taken")
     about = " ".join(options.about.split())
     if not about or not about.isprintable() or len(about) > LONGEST_ABOUT:
-        raise DpmcError(f"--about: {shown(options.about)} must say in at most {LONGEST_ABOUT} characters what for")
-    entry = DataLedger.open(options.file).take(options.epsilon, options.delta, {"method": "other", "about": about})
+        raise DpmcError(
+            f"--about: {shown(options.about)} must say in at most {LONGEST_ABOUT} characters what for"
+        )
+    entry = DataLedger.open(options.file).take(
+        options.epsilon, options.delta, {"method": "other", "about": about}
+    )
     if not options.quiet:
         print(f"{options.file}: entry {entry['number']}, {entry['id']}: now make it, once")
 
@@ -54,7 +58,9 @@ def _show(options: argparse.Namespace) -> None:
         f"{options.file}: {shown(header['name'])}, ledger {header['id']}, neighbours {header['neighbours']}"
     )
     for entry in opened.entries:
-        about = ", ".join(str(entry["about"][key]) for key in ("method", "model_id", "about") if key in entry["about"])
+        about = ", ".join(
+            str(entry["about"][key]) for key in ("method", "model_id", "about") if key in entry["about"]
+        )
         share = f"epsilon {entry['epsilon']!r}, delta {entry['delta']!r}"
         print(f"{entry['number']:>4}  {entry['id']}  {share}" + f"  {shown(about)}" * bool(about))
     for word, (epsilon, delta) in (("total", opened.total), ("spent", opened.spent), ("left", opened.left)):

@@ -3,11 +3,11 @@
 import argparse
 import dataclasses
 
-from dpmc.api import STARTS
 from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import canonical_epsilon
+from dpmc.common.values import STARTS
 from dpmc.data import datasets
 from dpmc.data.tables import of_length, read_rows
 from dpmc.evaluators.calls import open_closed_streams

@@ -1,4 +1,4 @@
-"""The command that runs chains, and the measurement of speed."""
+"""The command that runs chains."""
 
 import argparse
 import dataclasses
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpmc.cli import outputs
-from dpmc.cli.given import hyperparameters_of, study_as_asked, write_table
+from dpmc.cli.given import hyperparameters_of, study_as_asked
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import live_line
 from dpmc.common.streams import canonical_epsilon
@@ -21,8 +21,7 @@ from dpmc.models.trial import check_starts
 from dpmc.privacy.events import repeat
 from dpmc.sampling import jobs
 from dpmc.sampling.cell import Cell
-from dpmc.sampling.speed import SPEED_COLUMNS, seconds_per_iteration
-from dpmc.studies import Study, load_study, make_cell, pinned_hyperparameters, problem_of
+from dpmc.studies import Study, make_cell, problem_of
 
 
 class Asked(NamedTuple):
@@ -175,32 +174,3 @@ def _say_what_runs_cost(cells: list[Cell[Problem]], seeds: int) -> None:
         f"together {epsilon_text(together)}, at delta {delta:.3g}{hint}",
         file=sys.stderr,
     )
-
-
-def speed(options: argparse.Namespace) -> None:
-    """Measure seconds per iteration of the cells of a study, one after another; write them as CSV.
-
-    Each (model, method) runs at the model's tuning ε, else at the first one of its cells.
-    """
-    outputs.check_outputs(options, [("--data", file) for file in options.data])
-    study = load_study(options.study)
-    files = {path.parent.name: path for path in options.data}
-    chosen: dict[tuple[str, str], str] = {}
-    for model, method, epsilon in study.cells():
-        if epsilon == study.model(model).tuning_epsilon:
-            chosen[model, method] = epsilon
-        chosen.setdefault((model, method), epsilon)
-    rows = []
-    # `chosen` is in the order of the cells, model by model, so a model has one group.
-    for model, cells in itertools.groupby(chosen.items(), key=lambda item: item[0][0]):
-        if model not in (files or study.models):
-            continue
-        problem = problem_of(study, model, files.get(model))
-        for (_, method), epsilon in cells:
-            cell = make_cell(study, problem, method, epsilon, pinned_hyperparameters(study, model, method))
-            iterations, seconds = seconds_per_iteration(cell)
-            values = (study.name, model, method, epsilon, iterations, seconds)
-            rows.append(dict(zip(SPEED_COLUMNS, values, strict=True)))
-            if not options.quiet:
-                print(f"{model} {method}: {1e6 * seconds:.1f} microseconds", file=sys.stderr, flush=True)
-    write_table(options.output, SPEED_COLUMNS, rows)

@@ -29,10 +29,7 @@ class Diagnostics(NamedTuple):
 
 
 def loaded(run: object) -> xarray.DataTree:
-    """Return a run in memory: a tree as given, or a file, read whole.
-
-    Raises DpmcError for a file that cannot be read, and for what lacks the draws or attributes of a run.
-    """
+    """Return a run in memory: a tree, or a file read whole; raise DpmcError for what is no run."""
     import xarray
 
     where = shown(type(run).__name__)

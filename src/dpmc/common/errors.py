@@ -2,7 +2,4 @@
 
 
 class DpmcError(ValueError):
-    """A mistake in a user's input; the command line prints its message without a traceback.
-
-    A ValueError, so that a program that handles wrong values handles it too.
-    """
+    """A ValueError for a mistake in a user's input; the command line prints it without a traceback."""

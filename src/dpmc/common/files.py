@@ -24,6 +24,7 @@ TABLES = (".csv", ".csv.gz", ".parquet", ".xlsx")  #: ends of the names of table
 
 LARGEST_TEXTS = 2**27  #: bytes in memory of the texts of a variable, such as names of parameters
 NO_NETCDF = "cannot be written as NetCDF: its path must be UTF-8 without backslashes"
+LONG_NAME = 128  #: bytes; file systems take 143 or more
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 STALE = 86_400.0  #: seconds after which a temporary file is that of a killed process: it is written in one go
 
@@ -38,8 +39,19 @@ def stem(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).stem
 
 
+def file_named_as(path: Path, ending: str) -> Path:
+    """Return the path of a file with this further ending, of a long name with its digest in place of it."""
+    name = os.fsencode(path.name)
+    short = path.name if len(name) <= LONG_NAME else hashlib.sha256(name).hexdigest()[:32]
+    return path.with_name(f"{short}{ending}")
+
+
 def lock_of(path: Path) -> Path:
-    """Return the path of the lock of a file, beside it, with a short name."""
+    """Return the path of the lock of a file, beside it; raise DpmcError for a name that no file can have."""
+    try:
+        path.exists()
+    except OSError as error:
+        raise unwritten(path, error) from None
     return path.with_name(f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}.lock")
 
 
@@ -147,10 +159,7 @@ def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
 
 
 def lock(file: IO[Any], waiting: str) -> None:
-    """Lock an open file; log `waiting` and wait while another process holds the lock.
-
-    Raises OSError if its file system has no locks.
-    """
+    """Lock an open file; log `waiting` and wait for another holder. OSError: its file system has no locks."""
     import fcntl  # POSIX only; the package can be imported elsewhere
 
     try:
@@ -198,10 +207,7 @@ def alone(path: Path, waiting: str, required: bool = True) -> Iterator[None]:
 
 
 def sync(file: IO[Any], path: Path) -> None:
-    """Wait until an open file, with nothing left in a buffer of Python, and its name are on the disk.
-
-    Raises OSError if that fails.
-    """
+    """Wait until an open file, without a buffer of Python, and its name are on the disk; else OSError."""
     os.fsync(file.fileno())
     folder = os.open(path.resolve().parent, os.O_RDONLY)
     try:
@@ -212,10 +218,7 @@ def sync(file: IO[Any], path: Path) -> None:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator["xarray.DataTree"]:
-    """Open a NetCDF file for reading; raise DpmcError if it is missing or broken.
-
-    Values are not decoded, and no fill value is replaced.
-    """
+    """Open a NetCDF file, values as they are; raise DpmcError if it is missing or broken."""
     import xarray
 
     try:

@@ -11,10 +11,7 @@ Progress = Callable[..., None]
 
 
 def live_line(name: str, what: str = "iterations") -> Progress:
-    """Return `report(done, total, word="")`: it rewrites one line on a terminal, else logs every 10 s.
-
-    `what` names the things counted; `word` is added to the line.
-    """
+    """Return `report(done, total, word="")` of `what`: one line on a terminal, else a message every 10 s."""
     began = last = time.monotonic()
     live = sys.stderr.isatty()
 

@@ -67,10 +67,7 @@ class derived(property):
 
 
 def declared(cls: _T) -> _T:
-    """Check a dataclass when it is imported: each field has a role, what a release shows has a check.
-
-    Raises TypeError naming the field.
-    """
+    """Check a dataclass: each field has a role, what a release shows a check; else TypeError naming it."""
     for field in dataclasses.fields(cls):
         if not field.metadata.keys() & {"fact", "working"}:
             raise TypeError(f"{cls.__name__}.{field.name}: has no role (dpmc.common.roles)")
@@ -95,24 +92,21 @@ def attributes(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 def facts(value: Any, role: Role) -> dict[str, Any]:
     """Return name -> plain value of the facts with a role, those of parts among them, in their order."""
-    found: dict[str, Any] = {}
-    for name, declaration in _declarations(type(value)):
-        if declaration is None:
-            found |= facts(getattr(value, name), role)
-        elif declaration.role & role:
-            found[declaration.name or name] = declaration.plain(getattr(value, name))
-    return found
+    return {fact.name or name: plain for name, fact, plain in _each(value) if fact.role & role}
 
 
 def public_facts(value: Any) -> dict[str, Any]:
     """Return all facts that are no functions of the rows, by the names of their fields."""
-    found: dict[str, Any] = {}
+    return {name: plain for name, fact, plain in _each(value) if not fact.role & Role.PRIVATE}
+
+
+def _each(value: Any) -> Iterator[tuple[str, Fact, Any]]:
+    """Yield name, declaration and plain value of each fact, those of parts among them."""
     for name, declaration in _declarations(type(value)):
         if declaration is None:
-            found |= public_facts(getattr(value, name))
-        elif not declaration.role & Role.PRIVATE:
-            found[name] = declaration.plain(getattr(value, name))
-    return found
+            yield from _each(getattr(value, name))
+        else:
+            yield name, declaration, declaration.plain(getattr(value, name))
 
 
 def checks(cls: type, role: Role) -> dict[str, Check | None]:

@@ -6,9 +6,6 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(*parts: str) -> Path:
-    """Return the path of a file or folder that comes with dpmc, for example `shipped("config", "studies")`.
-
-    They are in `dpmc/shipped_files` of an installed wheel, and in the root of a clone.
-    """
+    """Return the path of what comes with dpmc, in a wheel or a clone: `shipped("config", "studies")`."""
     packed = PACKAGE / "shipped_files"
     return (packed if packed.is_dir() else PACKAGE.parent.parent).joinpath(*parts)

@@ -6,8 +6,7 @@ Two kinds of versions decide what Snakemake makes anew:
   command or script that makes them: its source and that of every module imported from there on, also inside
   functions or by a name in a text.
 - Data, tuning files and chains are dear, and a refactoring must not remake them. They follow versions that a
-  person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`. So do speeds,
-  which are measured by sampling.
+  person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`.
 - A search is in between: what proposes and values its trials is followed, what runs them is declared.
 - A user's model has no declared version: data and chains follow its file.
 
@@ -41,11 +40,7 @@ def sources_version(*roots: str | Path, without: tuple[str, ...] = ()) -> str:
 
 
 def modules(*roots: str | Path, without: tuple[str, ...] = ()) -> set[str]:
-    """Return the names of the modules that `roots` import, with theirs.
-
-    Roots are modules of the package ("dpmc.tuning.search") or files, which may also import modules beside
-    them. The walk stops at the modules and packages `without`. Raises OSError for a root that does not exist.
-    """
+    """Return the names of the modules that `roots` (modules or files) import, and theirs, but `without`."""
     return {name.partition(":")[0] for name in _walked(roots, without)}
 
 

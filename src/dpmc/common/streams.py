@@ -10,10 +10,7 @@ from dpmc.common.values import checked, real, shown
 
 
 def canonical_epsilon(epsilon: str | float) -> str:
-    """Return ε as the text used in names and paths: "4" for 4, 4.0 and "4.0"; "inf" without privacy.
-
-    Raises DpmcError unless it is a number greater than 0.
-    """
+    """Return ε > 0 as text: "4" for 4, 4.0 and "4.0"; "inf" without privacy; else raise DpmcError."""
     value = checked("epsilon", real, epsilon)
     if not value > 0:
         raise DpmcError(f"epsilon: {shown(epsilon)} must be greater than 0 (or inf, for no privacy)")
@@ -22,10 +19,7 @@ def canonical_epsilon(epsilon: str | float) -> str:
 
 
 def stream(*names: str | int) -> np.random.Generator:
-    """Return the counter-based generator (Philox) whose key is a hash of `names`.
-
-    Strings and integers differ, so `stream("a", 1)` is not `stream("a", "1")`.
-    """
+    """Return the counter-based generator (Philox) whose key is a hash of `names`; 1 and "1" differ."""
     digest = hashlib.sha256(json.dumps(names).encode()).digest()
     # Two words of 64 bits, read in the same order on every machine.
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8")))

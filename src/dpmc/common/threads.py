@@ -6,10 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit the BLAS libraries loaded so far, and SciPy's, to one thread; for `with`, or as a decorator.
-
-    Results of commands typed by hand are then bit-identical to those of the pipeline's jobs.
-    """
+    """Limit the BLAS libraries loaded so far, and SciPy's, to one thread; for `with`, or as a decorator."""
     import scipy.linalg  # noqa: F401 - loads the library that numba calls; one loaded later is not limited
     from threadpoolctl import threadpool_limits
 

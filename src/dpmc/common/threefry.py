@@ -37,18 +37,12 @@ def key_of_seed(seed: int) -> Key:
 
 
 def split(key: Key, count: int = 2) -> Words:
-    """Return ``count`` new keys (count, 2), a function of ``key`` and of ``count`` together.
-
-    In the original layout the first keys of a longer split are not those of a shorter one.
-    """
+    """Return ``count`` new keys (count, 2), a function of ``key`` and of ``count`` together."""
     return np.concatenate(_hash_counters(key, count)).reshape(count, 2)
 
 
 def uniform(key: Key, shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Floats:
-    """Draw independent uniforms on [low, high), 52 random bits each, of the given shape.
-
-    Raises ValueError if the shape asks for 2**31 numbers or more, which one key does not give.
-    """
+    """Draw independent uniforms on [low, high), 52 random bits each; ValueError for 2**31 or more."""
     # The layout's high words are the first halves of the hashes, its low words the second.
     high_words, low_words = _hash_counters(key, int(np.prod(shape)))
     # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.
@@ -81,11 +75,7 @@ def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike
 
 
 def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
-    """Hash counter pairs with Threefry-2x32, 20 rounds (Salmon et al. 2011, Section 4).
-
-    ``first`` and ``second`` are the two words of each counter, uint32 arrays of one shape, which stay as
-    they are. Returns the two words of each hash.
-    """
+    """Return both words of each hash of counter pairs, 20 rounds (Salmon et al. 2011, Section 4)."""
     words = [int(word) for word in key]
     schedule = [*words, words[0] ^ words[1] ^ _PARITY]
     first = first + np.uint32(schedule[0])
@@ -104,11 +94,7 @@ def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
 
 
 def _hash_counters(key: Key, total: int) -> tuple[Words, Words]:
-    """Hash the counter pairs (i, total + i) for i = 0 .. total - 1.
-
-    The original layout hashes the counters 0 .. 2 total - 1 by pairing their first half with
-    their second; all the first words of the hashes come before all the second words.
-    """
+    """Hash (i, total + i), i < total: first words, then second, as the original layout pairs its halves."""
     if total >= 1 << 31:
         raise ValueError(f"one key gives fewer than 2**31 numbers, asked for {total}")
     first = np.arange(total, dtype=np.uint32)

@@ -19,6 +19,7 @@ MOST = 10**9
 #: Largest number of a model's parameters: covariances have its square.
 MOST_PARAMETERS = 10_000
 
+STARTS = 20  #: start points in a data set, at least; further ones follow from their number
 #: Largest number of start points: one for each chain of each seed up to the largest.
 MOST_STARTS = 1_000_000
 
@@ -35,20 +36,14 @@ DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def whole_number(text: str) -> int:
-    """Read a whole number in plain digits.
-
-    Raises ValueError otherwise; `int` would accept `1_0` and the digits of other scripts.
-    """
+    """Read a whole number in plain digits; ValueError for 1_0 and the digits of other scripts, too."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"{shown(text)} must be a whole number, in digits")
     return int(text)
 
 
 def decimal(text: str) -> float:
-    """Read a number such as 2, 0.5 or 1e-5, or inf.
-
-    Raises ValueError otherwise, also for 1e400, which `float` would read as inf.
-    """
+    """Read a number such as 2, 0.5 or 1e-5, or inf; ValueError also for 1e400, which is inf as a float."""
     if text.lstrip("+-") == "inf":
         return float(text)
     if not DECIMAL.fullmatch(text):
@@ -60,10 +55,7 @@ def decimal(text: str) -> float:
 
 
 def real(value: Any) -> float:
-    """Return a number of Python, NumPy or text as a float, also NaN.
-
-    Raises ValueError otherwise, also for true and false.
-    """
+    """Return a number of Python, NumPy or text as a float, also NaN; ValueError also for true and false."""
     if isinstance(value, str):
         return decimal(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -91,10 +83,7 @@ def rounded_up(number: float, digits: int) -> float:
 
 
 def checked(where: str, check: Callable[..., _Value], *arguments: object) -> _Value:
-    """Return `check(*arguments)`; raise DpmcError that begins with `where` in place of its ValueError.
-
-    A DpmcError names its place itself.
-    """
+    """Return `check(*arguments)`; raise DpmcError beginning with `where` in place of its ValueError."""
     try:
         return check(*arguments)
     except DpmcError:
@@ -126,10 +115,7 @@ def delta_below(value: object, n: int) -> float:
 
 
 def count(value: Any, least: int = 1, most: int = MOST) -> int:
-    """Return a whole number of Python or NumPy in a range.
-
-    Raises ValueError otherwise, also for 2.0, true and text.
-    """
+    """Return a whole number of Python or NumPy in a range; ValueError also for 2.0, true and text."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or getattr(value, "shape", ()) != ():
         raise ValueError(f"{shown(value)} must be a whole number")
     number = int(value)
@@ -139,10 +125,7 @@ def count(value: Any, least: int = 1, most: int = MOST) -> int:
 
 
 def array(value: object, shape: tuple[int | None, ...], where: str) -> "np.ndarray":
-    """Return an array of finite real numbers of this shape; None in `shape`: any length.
-
-    Raises DpmcError otherwise; its message begins with `where`.
-    """
+    """Return an array of finite numbers of this shape (None: any length); else DpmcError naming `where`."""
     import numpy as np
 
     try:

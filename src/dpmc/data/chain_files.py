@@ -59,11 +59,7 @@ class Chains:
 
 
 def tree(chains: Chains) -> "xarray.DataTree":
-    """Return chains in ArviZ's groups, as in a chain file.
-
-    Chain numbers differ between seeds, so that `xarray.concat` along "chain" joins seeds. Parameters are
-    labelled by name, or by 0, 1, … if they have none.
-    """
+    """Return chains in ArviZ's groups, as in a file; chain numbers differ between seeds, to join these."""
     (c, k, d), thin = chains.draws.shape, chains.attrs["thin"]
     labels = {
         "chain": chains.attrs["seed"] * c + np.arange(c),
@@ -134,11 +130,7 @@ def write_chains(path: Path, chains: Chains) -> None:
 
 
 def read_chain(path: str | Path) -> Chains:
-    """Read the chains of one run for metrics and figures.
-
-    Raises DpmcError for a file that is missing, truncated or not a chain file, and if its attributes or
-    counts are damaged or do not fit its draws.
-    """
+    """Read the chains of one run; raise DpmcError for a file that is missing, damaged or no chain file."""
     with reading(path) as file:
         check_schema(path, file.attrs)
         chains = chains_of(file)
@@ -147,11 +139,7 @@ def read_chain(path: str | Path) -> Chains:
 
 
 def chains_of(tree: "xarray.DataTree") -> Chains:
-    """Return the chains of a tree as it is in a file, a chain file or a release that was checked.
-
-    Raises KeyError or TypeError for another one. A release has no counts of rows; whether its proposals are
-    tested is in its ledger.
-    """
+    """Return the chains of a chain file's or checked release's tree; KeyError or TypeError for another."""
     attrs = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in tree.attrs.items()}
     groups = tree.children
     stats = groups["sample_stats"]

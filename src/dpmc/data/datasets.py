@@ -118,11 +118,7 @@ def public_setting(
     definition: Definition | None = None,
     source: tuple[str, ...] = (),
 ) -> Setting:
-    """Return the public setting of private rows of this shape (n, columns), for a release.
-
-    `source` says which columns of which table were read. Raises DpmcError if a row of the model has other
-    columns.
-    """
+    """Return the setting of private rows (n, columns) read from `source`; DpmcError for other columns."""
     definition = definition or models.definition(model_id)
     public = _public_draws(model_id, definition, shape[0])
     points = _starts(definition, ("own rows",), public, starts)
@@ -221,11 +217,7 @@ def _public_draws(model_id: str, definition: Definition, n: int) -> np.ndarray:
 @one_blas_thread()
 @calls.without_warnings()
 def exact_posterior(problem: Problem) -> Exact:
-    """Return the exact posterior of a problem and draws of it, where the model has one; else what is known.
-
-    For evaluation and for public rows only. Sampling needs none of it; computed from private rows it could
-    fail by one row.
-    """
+    """Return the exact posterior of public rows, and draws, where known; of private ones it might fail."""
     model, d = problem.model, problem.dimension
     if not hasattr(model, "posterior") or len(problem.exact.reference):
         return problem.exact

@@ -15,10 +15,7 @@ FLOOR = 1e-13  # least probability of a bin
 
 
 def equal_edges(draws: np.ndarray, number: int = EDGES) -> np.ndarray:
-    """Return `number` equally spaced edges per axis, (d, number), from least to greatest of the draws (k, d).
-
-    Raises DpmcError if there are no draws, or if all are equal on some axis.
-    """
+    """Return equally spaced edges (d, number) from least to greatest of draws (k, d); DpmcError if equal."""
     if len(draws) == 0 or not (draws.min(axis=0) < draws.max(axis=0)).all():
         raise DpmcError("histogram: exact draws must differ on every axis, there is no grid between them")
     return np.linspace(draws.min(axis=0), draws.max(axis=0), number, axis=1)

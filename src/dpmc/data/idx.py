@@ -19,10 +19,7 @@ GZIP_MAGIC, IDX_MAGIC = b"\x1f\x8b", b"\0\0\x08"
 
 
 def content(path: Path) -> bytes:
-    """Return the bytes of a file, unpacked if they are gzip data, for any file name.
-
-    Raises DpmcError for truncated or broken gzip data.
-    """
+    """Return a file's bytes, unpacked if they are gzip data; raise DpmcError if these are broken."""
     raw = path.read_bytes()
     try:
         return gzip.decompress(raw) if raw.startswith(GZIP_MAGIC) else raw
@@ -31,10 +28,7 @@ def content(path: Path) -> bytes:
 
 
 def parse(raw: bytes, source: str) -> Bytes:
-    """Return the array of an IDX file's bytes.
-
-    Raises DpmcError, naming `source`, for bytes that are not such a file or have the wrong length.
-    """
+    """Return the array of an IDX file's bytes; raise DpmcError, naming `source`, for others."""
     if not raw.startswith(IDX_MAGIC) or raw[3:4] in (b"", b"\0"):
         raise DpmcError(f"{source}: is no IDX file of bytes: begins with {raw[:4].hex() or 'nothing'}")
     start = 4 + 4 * raw[3]

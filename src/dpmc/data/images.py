@@ -37,10 +37,7 @@ class ImageSet(NamedTuple):
 
 
 def image_set(name: str) -> ImageSet | None:
-    """Return a data set by name, `<set>[-tuning]`; None for a name that is not one of these.
-
-    Tuning data are two of the public classes in place of the private ones.
-    """
+    """Return `<set>[-tuning]` by name, of tuning data two public classes for the private ones; else None."""
     base = name.removesuffix(TUNING)
     entry = sources.source_table()["sets"].get(base)
     if entry is None:
@@ -57,10 +54,7 @@ def why_missing(dataset: str) -> str | None:
 
 
 def build_rows(wanted: ImageSet) -> tuple[Floats, Floats]:
-    """Return the rows (label, x) of a data set for inference, (n, 1 + 50), and for testing, (m, 1 + 50).
-
-    Raises DpmcError for files that are missing or wrong, or have other numbers of rows than in the table.
-    """
+    """Return rows (label, x) for inference (n, 1 + 50) and testing (m, 1 + 50); DpmcError for wrong files."""
     train, labels, test, test_labels = _pictures(wanted.source)
     public = train[~np.isin(labels, wanted.private)]
     centre, components = principal_components(public, COMPONENTS)

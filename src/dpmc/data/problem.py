@@ -235,10 +235,7 @@ class Problem(Setting):
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read a problem written by `Problem.write`.
-
-    Raises DpmcError for a file that is missing or truncated, has arrays of the wrong shape, or holds NaN.
-    """
+    """Read a problem written by `Problem.write`; raise DpmcError for a file that is missing or wrong."""
     with files.reading(path) as file:
         chain_files.check_schema(path, file.attrs)
         names = [*ARRAYS, *EXACT_ARRAYS, *(name for name in OPTIONAL_ARRAYS if name in file.variables)]

@@ -54,10 +54,7 @@ def source(name: str) -> Source:
 
 
 def unpacked_files(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
-    """Return the unpacked bytes of a source's files in its folder, by name.
-
-    Raises DpmcError naming the first file that is missing, broken, or has another SHA-256 than the table.
-    """
+    """Return a source's files by name, unpacked; raise DpmcError for one that is missing or another."""
     folder, files = root / wanted.name, {}
     for name, digest in wanted.files.items():
         path = _path(folder, name)
@@ -73,11 +70,7 @@ def unpacked_files(wanted: Source, root: Path = DOWNLOADS) -> dict[str, bytes]:
 
 
 def fetch(wanted: Source, root: Path = DOWNLOADS) -> str:
-    """Put a source's files into its folder, unless they are there; return a line for each with its SHA-256.
-
-    Raises DpmcError naming the places searched and a remedy, and leaves the marker. Files in the folder are
-    never removed.
-    """
+    """Put a source's files into its folder; return lines of SHA-256. DpmcError, and a marker, if missing."""
     marker = root / f"{wanted.name}.missing"
     try:
         _find(wanted, root)

@@ -180,10 +180,7 @@ def _of_file(path: Path, columns: Sequence[str] | None, dialect: Dialect, privat
 
 
 def _of_parquet(path: Path) -> Table:
-    """Return a Parquet file as a table, of which a column is read when it is asked for.
-
-    An index that pandas wrote is no column, as in its data frame.
-    """
+    """Return a Parquet file as a table, read by column; an index that pandas wrote is no column."""
     from pyarrow import ArrowException, parquet, types
 
     with parquet.ParquetFile(path) as file:
@@ -213,9 +210,10 @@ def _of_csv(
     CSV or has too few or too many are `Unreadable`.
     """
     try:
+        bytes(range(256)).decode(dialect.encoding, "replace")
         if "\n".encode(dialect.encoding) != b"\n":
             raise LookupError
-    except LookupError:
+    except (LookupError, ValueError):
         rule = f"encoding: {shown(dialect.encoding)} is not known or has line breaks of its own"
         raise DpmcError(f"{path}: {rule}: write the file in UTF-8") from None
     content = content.removeprefix(codecs.BOM_UTF8)

@@ -143,9 +143,9 @@ def gradient_by_form(model: AffineModel, theta: np.ndarray, rows: np.ndarray) ->
     return statistics(model, rows) @ linear[0].T + constant[0]
 
 
-def gradient_by_weights(model: SoftplusModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the gradient of each row's log-likelihood (n, d) by the weighted form of a softplus model."""
-    (linear, constant), (slopes, offsets) = model.weighted_form(theta[None]), model.link(theta[None])
+def gradient_by_sigmoid(model: SoftplusModel, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the gradient of each row's log-likelihood (n, d) by the sigmoid form of a softplus model."""
+    (linear, constant), (slopes, offsets) = model.sigmoid_form(theta[None]), model.link(theta[None])
     t = statistics(model, rows)
     weight = model.sign * expit(t @ slopes[0] + offsets[0])[:, None]
     terms = np.concatenate([weight * t, weight, t], axis=1)[:, : linear.shape[2]]

@@ -45,9 +45,7 @@ class Evaluator:
     def _ratios(self, theta: np.ndarray, proposal: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return log_likelihood(self._model, proposal, rows) - log_likelihood(self._model, theta, rows)
 
-    def _clipped_gradients(
-        self, theta: np.ndarray, rows: np.ndarray, bound: float
-    ) -> tuple[np.ndarray, int]:
+    def _clipped_gradients(self, theta: np.ndarray, rows: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
         gradient = log_likelihood_gradient(cast(GradientModel, self._model), theta, rows)
         return kernels.clipped_vector_sum(np.ascontiguousarray(gradient), bound)
 

@@ -320,10 +320,16 @@ def within_norm(k: np.ndarray, m: int) -> np.ndarray:
 def usable_rows(model: Model, rows: np.ndarray) -> np.ndarray:
     """Return which rows (n,) have finite entries up to `LARGEST_VALUE` and pass the model's `check_rows`.
 
-    Each row is checked alone, because a check of all rows might depend on the others.
+    Each row is checked alone, because a check of all rows might depend on the others; not so the check of a
+    regression of this package.
     """
+    given: Any = getattr(model, "given", model)
     with calls.without_warnings():
         usable: np.ndarray = (np.abs(rows) <= calls.LARGEST_VALUE).all(axis=1)  # NaN is not
+        if type(given).__module__ == "dpmc.models.regression":
+            for i in range(0, len(rows), calls.MOST_ROWS):  # terms of a formula are many
+                usable[i : i + calls.MOST_ROWS] &= given.allowed_rows(rows[i : i + calls.MOST_ROWS])
+            return usable
         check = getattr(model, "check_rows", None)
         for j in np.flatnonzero(usable) if check is not None else ():
             row = rows[j : j + 1].copy()

@@ -39,20 +39,20 @@ class SoftplusEvaluator(StatisticsEvaluator):
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        if not hasattr(self._model, "weighted_form"):
+        if not hasattr(self._model, "sigmoid_form"):
             return super().gradient_sums(theta, bound)
         blocks, n = self._blocks
         link = *layout.plain(self._model.link(theta)), float(self._model.sign)
-        form = layout.plain(self._model.weighted_form(theta))
+        form = layout.plain(self._model.sigmoid_form(theta))
         return kernels.block_gradient_sums(blocks, n, np.zeros(len(theta), np.int64), *form, bound, link)
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        if not hasattr(self._model, "weighted_form"):
+        if not hasattr(self._model, "sigmoid_form"):
             return super().batch_gradient_sums(theta, bound, words)
         t, (slopes, offsets) = self._table[kernels.draw_batches(words, self.n)], self._model.link(theta)
         z = (t * slopes[:, None, :]).sum(axis=2) + offsets[:, None]
         weight = float(self._model.sign) * expit(z)[:, :, None]
-        linear, constant = layout.plain(self._model.weighted_form(theta))
+        linear, constant = layout.plain(self._model.sigmoid_form(theta))
         terms = np.concatenate([weight * t, weight, t], axis=2)[:, :, : linear.shape[2]]
         places = np.arange(words.size).reshape(words.shape)
         table = np.ascontiguousarray(terms.reshape(words.size, -1))

@@ -50,10 +50,7 @@ def mean_error(draws: np.ndarray, exact_mean: np.ndarray) -> float:
 
 
 def covariance_error(draws: np.ndarray, exact_covariance: np.ndarray) -> float:
-    """Return the Frobenius norm of the draws' covariance (divisor count - 1) minus the exact one (d, d).
-
-    `draws` is (count, d) with count at least 2. In squared units of the parameter.
-    """
+    """Return the Frobenius norm of covariance of draws (count, d), divisor count - 1, minus the exact one."""
     centred = draws - draws.mean(axis=0)
     # einsum, not BLAS: bit-identical for any number of threads.
     covariance = np.einsum("ni,nj->ij", centred, centred) / (len(draws) - 1)
@@ -72,10 +69,7 @@ def cell_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 
 def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of each seed of one cell, from its chain files (one a seed) and its problem.
-
-    Raises DpmcError for a seed given twice, or draws whose dimension is not the problem's.
-    """
+    """Return the metric rows of each seed of a cell; DpmcError for a seed given twice, or other draws."""
     rows: list[Row] = []
     for chain in sorted(chains, key=_seed):
         seed, dimension = _seed(chain), problem.exact.reference.shape[-1]
@@ -92,10 +86,7 @@ def seed_metrics(chains: Sequence[Chains], problem: Problem) -> list[Row]:
 
 
 def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
-    """Return the metric rows of several cells of one problem, whose chains come cell by cell.
-
-    Raises DpmcError for chains of different models or data sets, or if a cell appears twice.
-    """
+    """Return the metric rows of cells of one problem, given cell by cell; DpmcError for others."""
     rows: list[Row] = []
     seen: list[tuple[str, ...]] = []
     for names, group in itertools.groupby(chains, lambda chain: tuple(chain.attrs[key] for key in CELL_KEYS)):
@@ -240,11 +231,7 @@ def _convergence_metrics(chains: Sequence[Chains]) -> tuple[dict[str, float], li
 
 
 def convergence(draws: np.ndarray) -> dict[str, float]:
-    """Return the metrics `CONVERGENCE`: R-hat, bulk ESS and MCSE of the mean, by arviz-stats.
-
-    `draws` is (chains, draws, parameters); R-hat of one chain is that of its two halves. Raises ValueError
-    for too few draws, or when a diagnostic is not finite (chains that never moved).
-    """
+    """Return `CONVERGENCE` of draws (chains, draws, d); ValueError for too few, or if not all are finite."""
     rhat, ess, mcse = diagnostics(draws)
     worst = (float(rhat.max()), float(ess.min()), float(mcse.max()))
     if not np.all(np.isfinite(worst)):

@@ -31,10 +31,7 @@ def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> f
 
 
 def _without_repeats(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (n, d) draws as the compiled sum needs them: rows (u, d), columns (d, u), weights (u,).
-
-    A draw equal to the previous one adds to its weight.
-    """
+    """Return draws (n, d) as rows (u, d), columns (d, u), weights (u,): equal neighbours are one."""
     # A chain stays where it is after a rejection, so its repeats are neighbours: no search is needed.
     new = np.ones(len(draws), bool)
     new[1:] = (draws[1:] != draws[:-1]).any(axis=1)

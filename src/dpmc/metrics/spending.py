@@ -51,9 +51,5 @@ def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
 
 @functools.lru_cache(maxsize=256)
 def tight_epsilon(events: tuple[Query, ...], delta: float, rows: int = 1) -> float:
-    """Return the epsilon of these queries at `delta` by tight accounting, of a person with these rows.
-
-    Raises DpmcError for queries that it cannot bound. Cached, because the chains of a cell have the same
-    queries and the computation takes tenths of a second for batches.
-    """
+    """Return ε at `delta` by tight accounting, of a person with these rows; cached, as it takes long."""
     return for_persons(accountants.resolve("tight", events), rows).epsilon(events, delta)

@@ -61,11 +61,7 @@ def divergences(chain: Chains, problem: Problem) -> dict[int, float]:
 
 
 def milestones(chain: Chains, problem: Problem) -> dict[str, float]:
-    """Return metric -> symmetric KL divergence at places named in the paper, if the chain reaches them.
-
-    The places are after `MILESTONES` iterations (the next one of the trace), and the last one with at most
-    `MILESTONE_ROWS` rows used, unless the whole chain uses fewer.
-    """
+    """Return metric -> symmetric KL at the paper's `MILESTONES` and `MILESTONE_ROWS` that a chain reaches."""
     along, rows = divergences(chain, problem), rows_used(chain)
     values = {f"symmetric_kl_at_{m}": along[m + 1] for m in MILESTONES if m + 1 in along}
     for most in MILESTONE_ROWS:

@@ -56,10 +56,16 @@ class Constraints(_Part):
 class CsvDialect(_Part):
     """How a CSV file is written."""
 
-    delimiter: str = ","
+    delimiter: str = described(default=",", pattern=r"^[^\r\n ]$")
     encoding: str = "utf-8"
     commentChar: str = ""
-    quoteChar: str = '"'
+    quoteChar: str = described(default='"', pattern=r"^[^\r\n ]?$")
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        if self.delimiter == self.quoteChar:
+            raise ValueError(f"delimiter: {shown(self.delimiter)} must not be quoteChar, too")
+        return self
 
 
 class Field(_Part):
@@ -258,8 +264,8 @@ class Codebook(_Part):
             if field.name == same_name(name):
                 return field
         names = [field.name for field in self.fields]
-        near = "".join(f" (is it {each}?)" for each in difflib.get_close_matches(name, names, 1))
-        raise DpmcError(f"codebook: {shown(name)}: is no field{near}; there are {', '.join(names)}")
+        near = "".join(f"; is it {each}?" for each in difflib.get_close_matches(name, names, 1))
+        raise DpmcError(f"codebook: {shown(name)}: is no field; there are {', '.join(names)}{near}")
 
     def declared(self, name: str) -> Declared:
         """Return how the entries of a field are read."""
@@ -322,8 +328,9 @@ def _place(content: Any, location: Sequence[str | int]) -> list[str]:
             content = content[key]
         except (KeyError, IndexError, TypeError):
             content = None
-        if isinstance(key, int) and isinstance(content, Mapping) and "name" in content:
-            found.append(str(content["name"]))
+        name = content.get("name") if isinstance(content, Mapping) else None
+        if isinstance(key, int) and isinstance(name, str):
+            found.append(" ".join(name.split()))
         elif not (
             isinstance(key, str) and (key in ("str", "int", "float") or key.startswith("function-before"))
         ):  # members of a union

@@ -6,7 +6,7 @@ the rows to simulate. So are levels of categories and fills of missing values: n
 rows. In rows as arrays a category is the place of its level. The offset's column is last, but for weights.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -85,6 +85,15 @@ class Offset(NamedTuple):
         if self.is_exposure:
             return self.centre * np.exp(self.scale / self.centre * normal)
         return self.centre + self.scale * normal
+
+
+class Fault(NamedTuple):
+    """The entries of a column of rows that a model cannot have."""
+
+    column: np.ndarray  # (n,)
+    wrong: np.ndarray  # (n,) which rows
+    where: str  # for messages
+    rule: str  # what an entry must be
 
 
 class Design:
@@ -270,23 +279,24 @@ class Design:
         for row, i in np.argwhere(~np.isfinite(x))[:1]:
             raise DpmcError(f"{where}: row {row}, column {self.columns[i]}: is NaN or infinite")
         x = np.pad(x, ((0, 0), (0, len(self.columns) - x.shape[1])))
-        self.check(x, who)
+        refuse_first(self.faults(x, who))
         return x
 
-    def check(self, x: np.ndarray, who: str) -> None:
-        """Raise DpmcError for a category, an exposure or a weight of x (n, columns) that none can be."""
+    def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
+        """Yield the entries of x (n, columns) that no category, exposure or weight can be."""
         for i, (name, known) in enumerate(self.coding.levels.items(), len(self.centre)):
             wrong = ~np.isin(x[:, i], range(len(known)))
             rule = f"the place of a level of {name}, 0 to {len(known) - 1}"
-            refuse_first(x[:, i], wrong, f"{who}: predictor {name}", rule)
+            yield Fault(x[:, i], wrong, f"{who}: predictor {name}", rule)
         if self.shift is not None:
             entries, (key,) = x[:, self._offset_place], self.shift.given
             rule = "a number greater than 0" if self.shift.is_exposure else "a number"
-            wrong = ~np.isfinite(self.shift.at(entries))
-            refuse_first(entries, wrong, f"{who}: {key} {self.shift.name}", rule)
+            yield Fault(
+                entries, ~np.isfinite(self.shift.at(entries)), f"{who}: {key} {self.shift.name}", rule
+            )
         for name, most in self.weights.items():
             rule = f"from 0 to {most:g}, the maximum"
-            refuse_first(x[:, -1], ~((x[:, -1] >= 0.0) & (x[:, -1] <= most)), f"{who}: weights {name}", rule)
+            yield Fault(x[:, -1], ~((x[:, -1] >= 0.0) & (x[:, -1] <= most)), f"{who}: weights {name}", rule)
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Draw predictors (n, columns) that are normal with the given scales, as the codebook, or 0 and 1.
@@ -313,10 +323,11 @@ class Design:
         return x
 
 
-def refuse_first(column: np.ndarray, wrong: np.ndarray, who: str, rule: str) -> None:
-    """Raise DpmcError for the first entry of a column (n,) that `wrong` (n,) marks."""
-    for row in np.flatnonzero(wrong)[:1]:
-        raise DpmcError(f"{who}: {column[row]:g} in row {row} must be {rule}")
+def refuse_first(faults: Iterable[Fault]) -> None:
+    """Raise DpmcError for the first wrong entry of the first column that has one."""
+    for column, wrong, where, rule in faults:
+        for row in np.flatnonzero(wrong)[:1]:
+            raise DpmcError(f"{where}: {column[row]:g} in row {row} must be {rule}")
 
 
 def names_of(columns: Columns, where: str) -> tuple[str, ...]:

@@ -77,8 +77,8 @@ def _values(model: Model, rows: np.ndarray) -> list[Any]:
         *(("ratio_form", (two, two[::-1])), ("statistics", (rows,))),
         *((name, (theta, rows)) for name in densities for theta in positions),
     ]
-    if hasattr(model, "weighted_form"):
-        calls.append(("weighted_form", (two,)))
+    if hasattr(model, "sigmoid_form"):
+        calls.append(("sigmoid_form", (two,)))
     if hasattr(model, "summary_count"):
         calls.append(("summaries", (rows,)))
     values: list[Any] = []

@@ -20,7 +20,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 from dpmc.models.codebook import Codebook, Field
 from dpmc.models.columns import text_of
-from dpmc.models.design import Design
+from dpmc.models.design import Design, Fault
 
 #: What a row's numbers are computed by, entry by entry: functions by their names in a formula, operators by
 #: those of their nodes.
@@ -210,12 +210,11 @@ class FormulaDesign(Design):
         z[~np.isfinite(z).all(axis=1)] = np.nan
         return z
 
-    def check(self, x: np.ndarray, who: str) -> None:
-        """Raise DpmcError for what `Design.check` refuses, and for a term that is not finite."""
-        super().check(x, who)
-        t = self.own_terms(x)
-        for row, i in np.argwhere(~np.isfinite(t))[:1]:
-            raise DpmcError(f"{who}: row {row}: {self.terms[i].name}: {t[row, i]:g} must be a finite number")
+    def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
+        """Yield those of `Design.faults`, and of each term the values that are not finite."""
+        yield from super().faults(x, who)
+        for term, values in zip(self.terms, self.own_terms(x).T, strict=True):
+            yield Fault(values, ~np.isfinite(values), f"{who}: {term.name}", "a finite number")
 
     def simulate(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Draw fields (n, columns) as `Design.simulate`, in place of rows without a finite term others."""

@@ -21,7 +21,7 @@ class LogisticForm:
         """Return β = −θ (chains, d) and η = 0 (chains,): the log odds of the other label, −θ·t."""
         return -theta, np.zeros(len(theta))
 
-    def weighted_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def sigmoid_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return G = −I (chains, d, d), h = 0 (chains, d): the gradient is −w t, w = −1/(1 + e^{θ·t})."""
         return np.tile(-np.eye(theta.shape[1]), (len(theta), 1, 1)), np.zeros(theta.shape)
 

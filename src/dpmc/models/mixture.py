@@ -43,7 +43,7 @@ class Mixture(FlatPrior):
         beta = theta[:, 1] / self.variance
         return beta[:, None], -(theta[:, 0] + 0.5 * theta[:, 1]) * beta
 
-    def weighted_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def sigmoid_form(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return G (chains, 2, 3), h (chains, 2): σ²∇ is (x − θ_1 − wθ_2, w(x − θ_1 − θ_2))."""
         linear, constant = np.zeros((len(theta), 2, 3)), np.zeros(theta.shape)
         linear[:, 0, 2] = linear[:, 1, 0] = 1.0 / self.variance

@@ -3,7 +3,7 @@
 A row is (outcome, predictors, categories). `dpmc.models.design` says how predictors become numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
 from dpmc.models import prediction
 from dpmc.models.columns import Coding, same_name
-from dpmc.models.design import Column, Columns, Design, refuse_first, standardised
+from dpmc.models.design import Column, Columns, Design, Fault, refuse_first, standardised
 from dpmc.models.exponential import ExponentialFamily
 from dpmc.models.families import (
     SUPPORTS,
@@ -87,7 +87,8 @@ class Regression:
         added to η, so that θ is about rates for the centre, without one for a unit. Not beside an offset.
     weights
         {name: maximum} of a column of frequency weights, for example {"copies": 50}: a row's log-likelihood
-        counts w times, as if the row were there w times. The maximum is public; noise is in proportion to it.
+        counts w times, as if the row were there w times. The maximum is public; noise is in proportion to it:
+        where most weights are far below it, cap them beforehand.
         In an experiment another weight is refused, in a release such a row counts as nothing. ε is that of a
         row: if it stands for w persons, that of w persons together. Simulated rows are those of a table of
         frequencies. Weights are no sampling weights: surveys with strata, clusters or sampling weights, whose
@@ -224,10 +225,16 @@ class Regression:
 
     def check_rows(self, rows: np.ndarray) -> None:
         """Raise DpmcError for an outcome that the family has not, and for a category without such a level."""
-        who = type(self).__name__
-        self.design.check(rows[:, 1:], who)
-        has, rule = SUPPORTS[self.family.support]
-        refuse_first(rows[:, 0], ~has(rows[:, 0]), f"{who}: outcome {self.columns[0]}", rule)
+        refuse_first(self._faults(rows))
+
+    def allowed_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return which rows (n,) `check_rows` does not refuse; each depends on that row alone."""
+        return np.asarray(~np.any([fault.wrong for fault in self._faults(rows)], axis=0))
+
+    def _faults(self, rows: np.ndarray) -> Iterator[Fault]:
+        who, y, (has, rule) = type(self).__name__, rows[:, 0], SUPPORTS[self.family.support]
+        yield from self.design.faults(rows[:, 1:], who)
+        yield Fault(y, ~has(y), f"{who}: outcome {self.columns[0]}", rule)
 
     def beyond_norm(self, rows: Any) -> np.ndarray | None:
         """Return which rows (n,) are longer than `norm` and are shortened; None without `norm`."""

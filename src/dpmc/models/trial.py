@@ -20,7 +20,7 @@ from dpmc.evaluators.calls import (
     MOST_ROWS,
     WrongResult,
     gradient_by_form,
-    gradient_by_weights,
+    gradient_by_sigmoid,
     log_likelihood,
     log_likelihood_gradient,
     name_of,
@@ -48,7 +48,7 @@ SOME = 50  #: components of a gradient that are compared away from the start poi
 TOLERANCE = 1e-3  #: between finite differences and a gradient, relative to the largest of several rows
 
 #: Forms of a gradient, and how it is computed by them; forms at one θ.
-BY_FORM = {"gradient_form": gradient_by_form, "weighted_form": gradient_by_weights}
+BY_FORM = {"gradient_form": gradient_by_form, "sigmoid_form": gradient_by_sigmoid}
 OF_ONE_POSITION = (*BY_FORM, "line", "link")
 
 Method = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (θ, rows) -> a value of each row

@@ -6,11 +6,7 @@ from fractions import Fraction
 
 
 def total(epsilons: Iterable[float], deltas: Iterable[float]) -> tuple[float, float]:
-    """Return (Σε, Σδ), each rounded up to a double: a bound for all runs together.
-
-    It holds for any mechanisms, also if a run is chosen by the results of earlier ones
-    (docs/explanation/accounting.md).
-    """
+    """Return (Σε, Σδ), rounded up: a bound for any runs, also if earlier results choose them (accounting)."""
     return _sum(epsilons), _sum(deltas)
 
 

@@ -33,8 +33,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.logs import LOGGER
 from dpmc.common.values import MOST, checked, shown
 from dpmc.common.version import __version__
-from dpmc.privacy.events import NEIGHBOURS
 from dpmc.privacy.accountants.base import checked_delta, checked_epsilon
+from dpmc.privacy.events import NEIGHBOURS
 from dpmc.privacy.ledger import Budget, BudgetExceeded
 
 KIND = "dpmc ledger of a data set, format 1"  #: of the first line
@@ -67,10 +67,7 @@ class DataLedger:
 
     @classmethod
     def create(cls, path: str | Path, epsilon: float, delta: float, name: str = "") -> Self:
-        """Create the file of a ledger with these totals; `name` is its owner's name of the data set.
-
-        Raises DpmcError for a wrong total, and if the file exists or cannot be written.
-        """
+        """Create a ledger with these totals and its owner's name for the data; DpmcError if it cannot be."""
         path, total = files.given_path(path, "ledger"), Budget(epsilon, delta)
         header = _sealed(
             {
@@ -94,10 +91,7 @@ class DataLedger:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Read and verify a ledger.
-
-        Raises DpmcError, naming the line, if hashes, numbers or sums are wrong, and if there is no such file.
-        """
+        """Read and verify a ledger; raise DpmcError, naming the line, if it is missing or wrong."""
         path = files.given_path(path, "ledger")
         with _opened(path, "rb") as file:
             with suppress(OSError):  # no locks, or not for readers: an unfinished line is left out anyway
@@ -164,11 +158,7 @@ class DataLedger:
         return entry
 
     def verify(self, against: Mapping[str, Any] | None = None) -> None:
-        """Read and verify the file again; with `against`, the entry that a release carries, look for it.
-
-        Raises DpmcError if the file is broken or is not a continuation of what was opened, or if it does not
-        have this entry.
-        """
+        """Read and verify the file again, and look for the entry of a release if given; else DpmcError."""
         now = DataLedger.open(self.path)
         self._require_continued([now.header, *now.entries])
         if against is None or dict(against) in now.entries:

@@ -87,10 +87,7 @@ class GaussianQuery(Query):
 
 
 class BatchQuery(Query):
-    """A query on a batch of b of the n rows, drawn uniformly without replacement for each query.
-
-    The rows drawn are secret; the batch size is public.
-    """
+    """A query on a secret batch of b of the n rows, drawn uniformly without replacement for each query."""
 
     batch_size: int  # b, 1 <= b <= n
     n: int  # number of rows
@@ -221,11 +218,7 @@ def from_counts(totals: Mapping[Query, int]) -> tuple[Query, ...]:
 
 
 def total_mu(events: Iterable[Query]) -> float | None:
-    """Return the sum of the Gaussian costs mu of all queries; None if one of them has no Gaussian loss.
-
-    Costs add over adaptive Gaussian queries (Theorems 2.11(3), 4.3). The sum is bit-identical for any order
-    of the queries and any division of a run into blocks.
-    """
+    """Return Σ count · mu, rounded once in any order (Theorems 2.11(3), 4.3); None if one is not Gaussian."""
     # Counts are whole, so adding them first makes no rounding error; `fsum` then rounds once, in any order.
     multiplicity: Counter[float] = Counter()
     for event in events:
@@ -244,10 +237,7 @@ def to_json(events: Iterable[Query]) -> list[dict[str, Any]]:
 
 
 def from_json(objects: Iterable[Mapping[str, Any]]) -> tuple[Query, ...]:
-    """Return events from JSON objects, the inverse of `to_json`.
-
-    Raises DpmcError for an unknown type, a missing or unknown key, or a value out of range.
-    """
+    """Return events from JSON objects; DpmcError for an unknown type, a wrong key or value."""
     events = []
     for entry in objects:
         if not isinstance(entry, Mapping):

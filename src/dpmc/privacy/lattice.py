@@ -67,21 +67,14 @@ def units(multiplier: float, n: int) -> int:
 
 
 def numbers_in(event: Query, dimension: int, summaries: int) -> int:
-    """Return how many numbers a query has: d of a gradient, `summaries` of a sum of them.
-
-    Scores have d, d(d + 1)/2 of their information and two more, at most.
-    """
+    """Return how many numbers a query has: d, `summaries`, or of scores d + d(d + 1)/2 + 2 at most."""
     scores = dimension + dimension * (dimension + 1) // 2 + 2
     each = dict.fromkeys((*VECTORS, SIMULATED), dimension)
     return {SUM: summaries, SCORES: scores, **each}.get(event.name, 1)
 
 
 def lattice_of(events: Iterable[Query], n: int) -> Lattice:
-    """Return the lattice for these queries on n rows; raise DpmcError if they have no Gaussian noise.
-
-    Numbers and vectors have one lattice each, the finest that a query of the kind needs. A kind that is not
-    asked gets the coarsest.
-    """
+    """Return the finest lattices of numbers and of vectors that these queries need, or raise DpmcError."""
     m = {True: 1, False: 1}
     for event in noisy(events):
         # Answers have lattices of their own (`LatticeEvaluator.answer_sums`).

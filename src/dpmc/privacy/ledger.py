@@ -70,16 +70,6 @@ class Ledger:
         self._fitting: Counter[Query] = Counter()
 
     @property
-    def reserved_events(self) -> tuple[Query, ...]:
-        """Return all queries reserved so far, including performed and forfeited ones."""
-        return from_counts(self._reserved)
-
-    @property
-    def performed_events(self) -> tuple[Query, ...]:
-        """Return the queries that took place."""
-        return from_counts(self._performed)
-
-    @property
     def outstanding_events(self) -> tuple[Query, ...]:
         """Return the queries that are reserved but neither performed nor forfeited."""
         return from_counts(self._outstanding())
@@ -127,10 +117,7 @@ class Ledger:
         self._reserved = total
 
     def perform(self, events: Iterable[Query]) -> None:
-        """Record that these reserved queries took place.
-
-        Raises DpmcError, and records nothing, if more is performed than is outstanding.
-        """
+        """Record that reserved queries took place; DpmcError, and no record, for more than outstanding."""
         asked, outstanding = counts(events), self._outstanding()
         for event, count in asked.items():
             if count > outstanding[event]:
@@ -145,10 +132,7 @@ class Ledger:
         self._forfeited = self._forfeited + self._outstanding()
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Return the epsilon spent so far at `delta` (default: the budget's); inf if it cannot be bounded.
-
-        Raises DpmcError if there is neither a delta nor a budget.
-        """
+        """Return ε spent at `delta` (default: its own, or DpmcError); inf if it cannot be bounded."""
         delta = self.own_delta if delta is None else delta
         if delta is None:
             raise DpmcError("a ledger without a budget has no delta of its own: give one")
@@ -173,8 +157,8 @@ class Ledger:
             **({} if self.rows_per_person == 1 else {"rows_per_person": self.rows_per_person}),
             "budget": None if budget is None else {"epsilon": budget.epsilon, "delta": budget.delta},
             **({} if self.given_delta is None else {"delta": self.given_delta}),
-            "reserved": to_json(self.reserved_events),
-            "performed": to_json(self.performed_events),
+            "reserved": to_json(from_counts(self._reserved)),
+            "performed": to_json(from_counts(self._performed)),
             "forfeited": to_json(from_counts(self._forfeited)),
             **({"foreseen": to_json(from_counts(foreseen or {}))} if matters else {}),
             "epsilon_spent": _finite_or_text(spent),
@@ -183,11 +167,7 @@ class Ledger:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return a ledger from JSON, the inverse of `to_json`; epsilon_spent and mu are not read.
-
-        Raises DpmcError if a key is missing or wrong or if more was performed than reserved, and
-        BudgetExceeded if the reserved queries do not fit the budget.
-        """
+        """Return a ledger from JSON; DpmcError for wrong keys or counts, BudgetExceeded beyond the budget."""
         try:
             budget = data["budget"]
             ledger = cls(
@@ -236,11 +216,7 @@ class Ledger:
                 )
 
     def _require_within_budget(self, total: Counter[Query]) -> None:
-        """Raise BudgetExceeded if these queries do not fit.
-
-        The test is the same as in `Accountant.iterations`, so that its result can be reserved. It is computed
-        once per cell, because the accountant caches its results.
-        """
+        """Raise BudgetExceeded if these do not fit, by the cached test of `Accountant.iterations`."""
         budget = self.budget
         if budget is None or total <= self._fitting:  # delta does not decrease when queries are added
             return
@@ -256,11 +232,7 @@ class Ledger:
 
 
 class ReleaseLedger(Ledger):
-    """The ledger of a release, whose budget is what prices leave of the run's ε and δ.
-
-    `prices` are JSON-compatible objects with `epsilon` and `delta`: what was reserved for the difference
-    between discrete and Gaussian noise (`privacy/lattice.py`).
-    """
+    """The ledger of a release; `prices` (JSON) are what was reserved for discrete noise (`lattice`)."""
 
     mode = "release"
     prices: tuple[Mapping[str, Any], ...] = ()

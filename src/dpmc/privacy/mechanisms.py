@@ -240,10 +240,7 @@ def distance(theta: Array, proposal: Array) -> Array:
 
 
 def replaced(values: Array, diverged: Array, instead: Array | float) -> Array:
-    """Return values (chains, …) with `instead` for diverged chains (chains,).
-
-    So models are not evaluated at positions where they may be undefined.
-    """
+    """Return values (chains, …) with `instead` where chains diverged: no model is evaluated there."""
     if not diverged.any():
         return values
     return np.where(diverged.reshape(-1, *[1] * (values.ndim - 1)), instead, values)

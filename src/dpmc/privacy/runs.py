@@ -36,15 +36,6 @@ class RunQueries(NamedTuple):
         """Return the iterations of each chain that (ε, δ) allows; raise DpmcError as the accountant does."""
         return accountant.iterations(self.once, self.each, epsilon, delta)
 
-    def suitable(self, rows_per_person: int = 1) -> dict[str, Accountant]:
-        """Return by name the accountants that are meant for these queries."""
-        known, events = accountants.ACCOUNTANTS, self.once + self.each
-        return {
-            name: for_persons(accountant, rows_per_person)
-            for name, accountant in known.items()
-            if accountant.is_meant_for(events)
-        }
-
     def by_accountant(
         self,
         delta: float,
@@ -57,7 +48,12 @@ class RunQueries(NamedTuple):
 
         Where iterations ask nothing, ε allows ∞, or 0 if it does not allow what is asked before them.
         """
-        suitable = self.suitable(rows_per_person).items()
+        known, all_kinds = accountants.ACCOUNTANTS, self.once + self.each
+        suitable = [
+            (name, for_persons(accountant, rows_per_person))
+            for name, accountant in known.items()
+            if accountant.is_meant_for(all_kinds)
+        ]
         if iterations is not None:
             events = self.total(iterations)
             return {name: accountant.epsilon(events, delta) for name, accountant in suitable}
@@ -71,9 +67,6 @@ class RunQueries(NamedTuple):
 
 
 def with_multiplier(algorithm: Algorithm, answers: dict[str, float]) -> dict[str, float]:
-    """Return the iterations that ε allows, by accountant; where ε sets the noise of a run also this noise.
-
-    Of methods that ask once: `noise_multiplier`, and the answer of `tight`, by which it is calibrated.
-    """
+    """Return iterations by accountant; where ε sets a run's noise, that noise and the answer of `tight`."""
     multiplier = getattr(algorithm, "noise_multiplier", None) if algorithm.calibrates_run else None
     return answers if multiplier is None else {"noise_multiplier": multiplier, "tight": answers["tight"]}

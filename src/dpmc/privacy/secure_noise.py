@@ -48,10 +48,7 @@ def _opendp() -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def discrete_gaussian(scale: float) -> Measurement:
-    """Return the function that adds discrete Gaussian noise of this scale to 64-bit integers.
-
-    A noisy sum beyond 64 bits is set to the nearest end, so that it remains a function of the noisy sum.
-    """
+    """Return what adds discrete Gaussian noise of this scale to 64-bit integers, cut off at their ends."""
     opendp = _opendp()
     opendp.enable_features("contrib")
     space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="i64")

@@ -105,10 +105,7 @@ class _Books(NamedTuple):
 
 
 def algorithms_of(method: str, values: Mapping[str, Any], dimension: int) -> list[str]:
-    """Return the algorithms that a method may be: itself; of a study's label all with such hyperparameters.
-
-    Raises DpmcError if there is none.
-    """
+    """Return the algorithms that a method may be, by name or hyperparameters; DpmcError for none."""
     if method in ALGORITHMS:
         checked(algorithm_class(method), values, "hyperparameters", dimension, partial=True)
         return [method]

@@ -62,11 +62,6 @@ def _ledger(value: str) -> None:
         raise ValueError(f"{shown(sorted(unknown))}: not allowed")
 
 
-def _text_of(name: str, check: checks.Check) -> checks.Check:
-    """Return the check of a fact of the root, whose mappings are texts there."""
-    return DEEPER.get(name, _sorted_object) if check is checks.mapping else check
-
-
 #: Facts of a run in its entry, and those of them that attributes of the root repeat.
 FACTS = {**named(Role.ENTRY), "run": checks.digits(32)}
 REPEATED = in_both(Role.ENTRY, Role.RELEASE)
@@ -88,7 +83,10 @@ def _entry(value: str) -> None:
 
 
 DEEPER = {"ledger": _ledger, "data_ledger": _entry}
-ROOT = {name: _text_of(name, check) for name, check in named(Role.RELEASE).items()}
+ROOT = {  # whose mappings are texts
+    name: DEEPER.get(name, _sorted_object) if check is checks.mapping else check
+    for name, check in named(Role.RELEASE).items()
+}
 LIBRARY: Checks = {"inference_library": checks.text("dpmc", "dpmc")}
 LIBRARY |= {"inference_library_version": checks.version}
 TOTALS: Checks = dict.fromkeys(("accepted_total", "diverging_total"), checks.totals)
@@ -127,7 +125,13 @@ def check(tree: "xarray.DataTree") -> list[str]:
     for path, group in groups.items():
         if path in allowed:
             problems += [f"{path}: {text}" for text in _of_group(group, *allowed[path])]
-    return problems or _inconsistent(tree)
+    if problems:
+        return problems
+    by_name = {name: group.to_dataset() for name, group in tree.children.items()}
+    own = {str(name): np.asarray(value).tolist() for name, value in tree.attrs.items()}
+    # Sizes first, before arrays of these sizes are made.
+    problems = _of_sizes(by_name, own)
+    return problems or _of_labels(by_name, own) + _of_draws(by_name, own) + _of_entry(by_name, own)
 
 
 def answering(ledger: object) -> type[Algorithm] | None:
@@ -186,14 +190,6 @@ def _of_group(group: "xarray.DataTree", names: tuple[str, ...], checks: Checks) 
     if unlimited := group.encoding.get("unlimited_dims", ()):
         problems.append(f"unlimited dimensions: {shown(', '.join(sorted(map(str, unlimited))), 200)}")
     return problems
-
-
-def _inconsistent(tree: "xarray.DataTree") -> list[str]:
-    """Return what does not fit together in a tree whose parts are right by themselves."""
-    groups = {name: group.to_dataset() for name, group in tree.children.items()}
-    own = {str(name): np.asarray(value).tolist() for name, value in tree.attrs.items()}
-    # Sizes first, before arrays of these sizes are made.
-    return _of_sizes(groups, own) or _of_labels(groups, own) + _of_draws(groups, own) + _of_entry(groups, own)
 
 
 def _of_sizes(groups: Groups, own: Mapping[str, Any]) -> list[str]:
@@ -356,11 +352,7 @@ def known_model(description: str | None, name: str) -> Definition | None:
 
 
 def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimension: int) -> None:
-    """Raise DpmcError if a release must not have these attributes of the root or names of parameters.
-
-    For a run, before its ε is taken. `attributes` are those that are known by then, method, accountant and
-    hyperparameters among them.
-    """
+    """Raise DpmcError for attributes or names of parameters that no release has, before its ε is taken."""
     for key, value in attributes.items():
         try:
             ROOT[key](value)
@@ -374,10 +366,7 @@ def refuse(attributes: Mapping[str, Any], parameters: "tuple[str, ...]", dimensi
 
 
 def write(path: Path, tree: "xarray.DataTree") -> None:
-    """Write a release, without compression, so that its size does not depend on values.
-
-    Raises DpmcError, and writes nothing, if the tree is not a release.
-    """
+    """Write a release, uncompressed: its size says nothing. DpmcError, and no file, for another tree."""
     if problems := check(tree):
         raise DpmcError(f"{path}: {problems[0]}")
     _write(path, tree)
@@ -465,10 +454,7 @@ def _library(path: str | Path) -> str:
 
 
 def entry_of(path: str | Path) -> dict[str, Any]:
-    """Return the entry of a ledger that a release carries.
-
-    Raises DpmcError for another file, and for one whose parts are not allowed or do not fit together.
-    """
+    """Return the ledger's entry that a release carries; raise DpmcError for what is no right release."""
     tree = read(path)
     attrs = tree.attrs
     if mode_of(tree) != "release":

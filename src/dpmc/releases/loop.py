@@ -76,10 +76,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def of(cls, cell: Cell[Setting], resumed: bool) -> Plan:
-        """Return the plan of a cell's run; one that cannot be `resumed` after a kill has no spare iterations.
-
-        Raises DpmcError if the budget does not allow what was asked for, with the spare iterations.
-        """
+        """Return the plan of a run, with spare iterations if it is resumed; DpmcError beyond the budget."""
         made, most, queries = cell.allowed_iterations(), cell.budget_iterations, cell.queries()
         block, spare = block_of(made), 0
         if resumed and most is not None:
@@ -124,7 +121,7 @@ def release(
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
         if output is not None:
-            partial = output.with_name(f"{output.name}.partial")
+            partial = files.file_named_as(output, ".partial")
             unfinished = read_partial(partial, wanted)
             if unfinished is None:
                 write_partial(partial, {}, {"facts": wanted, "run": name})
@@ -230,10 +227,7 @@ class ReleaseLoop(Loop):
         return PrivateData(self.evaluator, self.problem.temperature, noise, words)
 
     def make(self, report: Report | None) -> None:
-        """Make all iterations that are left, in blocks of one size, each reserved before it is computed.
-
-        At the end what is left of the spare ones is written off.
-        """
+        """Make all iterations in blocks of one size, each reserved before; write off the spare ones."""
         self.save_partial()
         if self.done < self.run.total and not self.prepared:
             self.prepare_alone()
@@ -341,10 +335,7 @@ def write_partial(partial: Path, arrays: Mapping[str, np.ndarray], about: Mappin
 
 
 def read_partial(partial: Path, facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the content of an unfinished release; None if there is none.
-
-    Raises DpmcError for a broken file and for one of a run with other facts.
-    """
+    """Return an unfinished release; None without one; DpmcError if broken, or of a run with other facts."""
     if not partial.exists():
         return None
     try:
@@ -369,10 +360,7 @@ def read_partial(partial: Path, facts: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def entry_of(name: str, ledger: DataLedger, unfinished: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the entry that a killed run took from the ledger; None if it was killed before.
-
-    Raises DpmcError if its unfinished release has an entry that is not in this ledger.
-    """
+    """Return the entry of a killed run, None if it had none; DpmcError if it is not in this ledger."""
     if unfinished is not None and "entry" in unfinished:
         ledger.verify(unfinished["entry"])
         return dict(unfinished["entry"])
@@ -382,10 +370,7 @@ def entry_of(name: str, ledger: DataLedger, unfinished: Mapping[str, Any] | None
 
 @contextmanager
 def alone(output: Path | None) -> Iterator[None]:
-    """Let other processes with the same output wait; raise DpmcError if it exists then.
-
-    Two processes that continued the same file would both release its next block.
-    """
+    """Let others with the same output wait: two must not release its next block. DpmcError if it exists."""
     if output is None:
         yield
         return
@@ -397,10 +382,7 @@ def alone(output: Path | None) -> Iterator[None]:
 
 
 def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
-    """Return a finished run in ArviZ's groups, with what ε covers and public facts alone.
-
-    `asked` has the run's whole ε and δ, the run's own cell what prices leave of them.
-    """
+    """Return a finished run in ArviZ's groups: public facts and what ε covers, all of it in `asked`."""
     run, problem = loop.run, asked.problem
     thin, d, c, k = run.thin, problem.dimension, asked.chains, loop.done // run.thin
     draws = np.concatenate([np.empty((c, 0, d)), *run.draws], axis=1)

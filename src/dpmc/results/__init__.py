@@ -33,10 +33,7 @@ def as_tree(run: ResultOrFile) -> "xarray.DataTree":
 
 
 def require_alike(trees: "Sequence[xarray.DataTree]", who: str, *, any_prior: bool = False) -> None:
-    """Raise DpmcError, which begins with `who`, for no runs, or for those of different models or rows.
-
-    With `any_prior` regressions may differ in their priors.
-    """
+    """Raise DpmcError, beginning with `who`, unless runs have one model (of `any_prior`) and one table."""
     if not trees:
         raise DpmcError(f"{who}: needs runs")
     keys = (*SAME, "parameters", "description", "ledger of the rows")

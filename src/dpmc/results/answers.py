@@ -76,13 +76,14 @@ def posterior(
     length = checked("posterior: draws", count, draws, 1, MOST_DRAWS)
     size = checked("posterior: chains", count, chains, 1, MOST_CHAINS)
     seed = checked("posterior: seed", count, seed, 0)
-    trees, found, sds = given(results, prior_sd)
+    trees, found, sds = posterior_of_results(results, prior_sd)
     drawn = [found.draws(stream("posterior", seed, chain), length) for chain in range(size)]
     first = trees[0]
     root = {key: first.attrs[key] for key in KEPT if key in first.attrs}
     root |= {"mode": POSTERIOR, "iterations": length, "thin": 1, "chains": size, "seed": seed}
     root |= {"dpmc_version": __version__, "ledger": joint_ledger(trees)}
-    root["answers"] = json.dumps([_said(tree) for tree in trees], sort_keys=True)
+    said = [{key: tree.attrs[key] for key in OF_ANSWER if key in tree.attrs} for tree in trees]
+    root["answers"] = json.dumps(said, sort_keys=True, default=lambda number: number.item())
     root |= {} if sds is None else {"prior_sd": sds}
     theta = {"theta": (("chain", "draw", "parameter"), np.array(drawn))}
     labels = first["posterior"]["parameter"].values
@@ -94,7 +95,7 @@ def posterior(
     return xarray.DataTree.from_dict(groups)
 
 
-def given(
+def posterior_of_results(
     results: ResultOrFile | Sequence[ResultOrFile], prior_sd: ArrayLike | None = None
 ) -> tuple[list[xarray.DataTree], Posterior, np.ndarray | None]:
     """Return results as trees, the posterior given their answers, and the sds of its prior, as `posterior`.
@@ -102,7 +103,8 @@ def given(
     The sds are None if they are the model's own.
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
-    trees = [as_tree(one) for one in (results if several else [results])]  # type: ignore[union-attr, list-item]
+    all_of: Sequence[Any] = results if several else [results]  # type: ignore[assignment]
+    trees = [as_tree(one) for one in all_of]
     require_alike(trees, "posterior", any_prior=True)
     answers = [answer_of(tree) for tree in trees]
     if len({tuple(sorted(one)) for one in answers}) > 1:
@@ -110,11 +112,6 @@ def given(
     if len({b"".join(one[name].tobytes() for name in sorted(one)) for one in answers}) < len(answers):
         raise DpmcError("posterior: an answer is given twice; its noise is not another one")
     return (trees, *_posterior(answers, trees[0], prior_sd))
-
-
-def _said(tree: xarray.DataTree) -> dict[str, Any]:
-    """Return what an answer was, as plain values."""
-    return {key: np.asarray(tree.attrs[key]).tolist() for key in OF_ANSWER if key in tree.attrs}
 
 
 def answer_of(tree: xarray.DataTree) -> dict[str, np.ndarray]:
@@ -162,10 +159,15 @@ def _posterior(
     return found, sds
 
 
+def model_id(attrs: Mapping[Any, Any]) -> str:
+    """Return the name of a result's model: `module:Class`, or of the catalogue."""
+    about = json.loads(str(attrs["data_ledger"]))["about"] if "data_ledger" in attrs else attrs
+    return str(about.get("model_id"))
+
+
 def _model_of(attrs: Mapping[Any, Any], sds: np.ndarray | None) -> Any:
     """Return the model of a noisy sum, with another prior if `sds` are given."""
-    about = json.loads(str(attrs["data_ledger"]))["about"] if "data_ledger" in attrs else attrs
-    name = str(about.get("model_id"))
+    name = model_id(attrs)
     known = files.known_model(None, name) if ":" not in name else None
     if known is None:
         raise DpmcError(

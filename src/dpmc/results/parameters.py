@@ -110,8 +110,11 @@ def _interval(
         return lower, upper, "quantiles of the draws"
     # The noise of a sum is as large at any temperature.
     noisy_sum = any('"name": "sum"' in str(tree.attrs["ledger"]) for tree in trees)
-    normal = ~_skewed(draws) & (not noisy_sum) & (not any(word in model for word in CURVED))
     narrow, mean = for_all_rows(draws, temperature, mcse).std(axis=(0, 1)), draws.mean(axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = ((draws - mean) ** 3).mean(axis=(0, 1)) / draws.std(axis=(0, 1)) ** 3
+    skewed = np.abs(np.nan_to_num(skewness)) > SKEWED
+    normal = ~skewed & (not noisy_sum) & (not any(word in model for word in CURVED))
     lower, upper = (np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides)
     how = f"of all rows, by a normal approximation: sd is {temperature**0.5:.4g} (√T) times sd_draws"
     if not normal.all():
@@ -129,11 +132,3 @@ def parameter_lines(table: pandas.DataFrame) -> list[str]:
     widths = [max(map(len, column)) for column in columns]
     rows = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*columns, strict=True)]
     return [*rows, f"  lower, upper: {table.attrs['level']:.4g} interval, {table.attrs['interval']}"]
-
-
-def _skewed(draws: np.ndarray) -> np.ndarray:
-    """Return whether the draws (chains, draws, d) of a parameter are far from symmetric, (d,)."""
-    centred = draws - draws.mean(axis=(0, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = (centred**3).mean(axis=(0, 1)) / draws.std(axis=(0, 1)) ** 3
-    return np.asarray(np.abs(np.nan_to_num(skewness)) > SKEWED)

@@ -102,21 +102,14 @@ class Cell(Generic[_P]):
 
     @functools.cached_property
     def budget_iterations(self) -> int | None:
-        """Return the iterations of each chain that the budget allows.
-
-        None without a budget, and if iterations ask nothing.
-        """
+        """Return the iterations of each chain in the budget; None without one, or if they ask nothing."""
         if self.budget is None or not self.queries().each:
             return None
         accountant, budget = self.resolved_accountant(), self.budget
         return self.queries().iterations(accountant, budget.epsilon, budget.delta)
 
     def allowed_iterations(self) -> int:
-        """Return the iterations of each chain.
-
-        Raises DpmcError if there is neither a budget nor `iterations`, and BudgetExceeded if `iterations`
-        costs more than the budget.
-        """
+        """Return the iterations of each chain; DpmcError without any, BudgetExceeded for too many."""
         kind = self.epsilon_kind if self.queries().each else FREE
         asked = self.iterations or self.algorithm.default_iterations or None
         return iterations_within(self.budget_iterations, asked, self.most_iterations, self.epsilon, kind)

@@ -45,11 +45,7 @@ class Job:
         return folder / f".checkpoint-{digest(settings)[:16]}.npz"
 
     def left(self) -> tuple[list[Cell[Problem]], list[int]]:
-        """Return the cells and seeds that are still to be sampled.
-
-        With a checkpoint: all, since it lists its unfinished runs. Without one: every seed and every ε that
-        has a missing run.
-        """
+        """Return cells and seeds to be sampled: with a checkpoint, which lists them, all."""
         runs = itertools.product(self.cells, self.seeds)
         missing = [(cell, seed) for cell, seed in runs if not self.waiting(cell, seed).exists()]
         if missing and self.checkpoint.exists():
@@ -61,10 +57,7 @@ class Job:
 
 @contextmanager
 def alone_with_jobs(jobs: list[Job]) -> Iterator[None]:
-    """Let other processes with the same jobs wait, for example for one that a killed run left behind.
-
-    Without effect if the file system has no locks.
-    """
+    """Let other processes with the same jobs wait, if the file system has locks."""
     checkpoint = jobs[0].checkpoint
     path = checkpoint.with_name(checkpoint.stem.replace("checkpoint", "lock"))
     waiting = f"{path.parent}: waiting for another process that samples these chains"
@@ -85,10 +78,7 @@ def sample_job(job: Job, checkpoint_seconds: float, progress: Progress | None) -
 
 
 def finish(jobs: list[Job]) -> None:
-    """Give all waiting files their output names.
-
-    The old names are removed after all have their new ones, so that no run is repeated after a kill.
-    """
+    """Give waiting files their output names, then remove the old ones: no run is repeated after a kill."""
     moves = [
         (job.waiting(cell, seed), job.outputs[cell.epsilon, seed])
         for job in jobs

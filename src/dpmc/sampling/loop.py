@@ -80,10 +80,7 @@ def sample(
 def iterate(
     algorithm: Algorithm, model: Model, private: PrivateData, state: State, draws: Draws
 ) -> Iterator[State]:
-    """Make one iteration of every chain after another; yield the state after each.
-
-    The arrays of `draws` have a leading axis of iterations, (m, chains, …), as the noise in `private` has.
-    """
+    """Make iterations of all chains, for each of `draws` (m, chains, …) and `private`; yield each state."""
     for i in range(len(draws.normal)):
         private.begin(i)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -98,11 +95,7 @@ def try_cell(cell: Cell[Setting]) -> None:
 
 
 class Loop:
-    """The state of some runs; their cells share setting, method and hyperparameters.
-
-    `evaluator` has the rows; `bounded_rows` is their layout if they are drawn with replacement.
-    `releases/loop.py` has the loop of a release.
-    """
+    """The state of some runs; `evaluator` has the rows, `bounded_rows` those drawn with replacement."""
 
     def __init__(
         self, runs: list[Run], evaluator: Evaluator, bounded_rows: BoundedRows | None = None

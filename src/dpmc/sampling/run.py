@@ -73,10 +73,7 @@ class Run:
         check_starts(self.cell.problem.model, self.start, self.seed * self.cell.chains)
 
     def keep(self, theta: np.ndarray, counts: np.ndarray, done: int) -> None:
-        """Append a block: every thin-th of its draws, and its counts summed in windows of thin.
-
-        `theta` is (m, chains, d), `counts` (m, kinds, chains) with kinds as `counted`.
-        """
+        """Append a block (m, chains, d) of draws and counts (m, kinds, chains), thinned and summed."""
         m, thin = len(theta), self.thin
         # Iterations count from 1: the (done + i + 1)-th is kept if `thin` divides it. A copy frees the block.
         self.draws.append(theta[thin - 1 - done % thin :: thin].transpose(1, 0, 2).copy())
@@ -108,10 +105,7 @@ class Run:
 
 
 def begin(cell: Cell[Problem], seed: int) -> Run:
-    """Return a run before its first iteration.
-
-    Raises DpmcError for a seed without start points and for a budget that cannot be kept.
-    """
+    """Return a run before its first iteration; DpmcError without start points, or beyond the budget."""
     total = cell.allowed_iterations()
     delta = None if cell.epsilon_kind == "total" else cell.delta
     ledger = Ledger(cell.budget, cell.resolved_accountant(), delta)
@@ -155,12 +149,7 @@ def begun(
 
 
 def run_identity(cell: Cell[Problem], seed: int) -> str:
-    """Return a digest, in hexadecimal, of everything that determines the draws of a run.
-
-    Labels of data, model and method are no part of it, nor is what is only shown or kept. Equal runs have
-    equal digests. Of two that differ in anything else, neither may repeat the noise of the other, and neither
-    may be resumed by the other.
-    """
+    """Return a digest of all that determines a run's draws, no labels; runs that differ share no noise."""
     return digest(facts(cell, Role.DRAWS), seed, cell.problem.start_of(seed, cell.chains))
 
 

@@ -65,6 +65,6 @@ def study_schema() -> str:
 
 
 if __name__ == "__main__":
-    given = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
-    given.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
-    print(study_schema() if given.parse_args().schema else tables(), end="")
+    options = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
+    options.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
+    print(study_schema() if options.parse_args().schema else tables(), end="")

@@ -11,6 +11,7 @@ import numpy as np
 from dpmc.algorithms import algorithm_class
 from dpmc.common import files, sources
 from dpmc.common.errors import DpmcError
+from dpmc.common.values import STARTS
 from dpmc.data import images, tables
 from dpmc.data.problem import Problem, Setting, read_problem
 from dpmc.models import Definition, definition
@@ -24,7 +25,7 @@ from dpmc.studies.hyperparameters import (
     pinned_hyperparameters,
 )
 from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys
-from dpmc.studies.study import STARTS_IN_FILE, Study
+from dpmc.studies.study import Study
 
 S = TypeVar("S", bound=Setting)
 MANY = 10**6  #: rows, for a question whose answer does not depend on their number
@@ -167,7 +168,7 @@ def data_settings(study: Study, model: str) -> str:
     rows = [getattr(spec, name) for name in ModelSpec.that_change(Changes.ROWS) if getattr(spec, name)]
     from dpmc.data import datasets  # slow to import
 
-    version = [STARTS_IN_FILE, datasets.DATA_VERSION, *pictures, *rows]
+    version = [STARTS, datasets.DATA_VERSION, *pictures, *rows]
     return json.dumps([*own, *version]) + source_version(study, model)
 
 

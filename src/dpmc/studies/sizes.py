@@ -1,4 +1,4 @@
-"""How much one sampling job makes, and what jobs ask of a cluster: decided here, told to all."""
+"""How much one sampling job makes, and what jobs ask of a cluster: decided here for all."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -13,7 +13,8 @@ MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with al
 FEW_SEEDS = 10  #: of a cell that takes long
 
 #: rule -> megabytes and minutes that its jobs ask for; twice as much each time that one is sent again. The
-#: study thesis took at most 734 MB and 4 minutes (sample), 480 (evaluate), 442 (tune), 398 (plot).
+#: study thesis took at most 734 MB and 4 minutes (sample), 480 and 0.3 (evaluate), 442 and 1 (tune), 398 and
+#: 0.3 (plot).
 JOB_NEEDS: dict[str, tuple[int, int]] = {
     "budgets": (500, 20),
     "data": (500, 20),
@@ -21,7 +22,6 @@ JOB_NEEDS: dict[str, tuple[int, int]] = {
     "figure": (800, 20),
     "sample": (1000, 60),
     "search": (1000, 60),
-    "speed": (1000, 60),
     "traces": (1500, 60),
     "tuning": (800, 30),
 }
@@ -30,7 +30,7 @@ JOB_NEEDS: dict[str, tuple[int, int]] = {
 Made = Callable[[str, str, str], int]
 
 
-class Sampled(NamedTuple):
+class Part(NamedTuple):
     """Chains of a model that share rules of sampling."""
 
     model: str
@@ -55,24 +55,24 @@ def is_long(study: Study, model: str, method: str) -> bool:
     return gradients and not is_untried(study, model, method)
 
 
-def sampled_parts(study: Study, size: Size, made: Made) -> dict[Sampled, list[str]]:
+def job_parts(study: Study, size: Size, made: Made) -> dict[Part, list[str]]:
     """Return the parts that a study runs, with their methods.
 
-    Chains that are there, of the first seeds or of some ε, are parts of their own, not made anew by others.
+    Chains that are there, of the first seeds or of some ε, are parts of their own, and not made anew.
     """
     units: dict[tuple[str, tuple[str, ...], str, str], list[str]] = {}
     for model, method in study.pairs():
         shared = study.method(method).algorithm if is_untried(study, model, method) else ""
         alone = "" if shared else method
         units.setdefault((model, study.epsilons(model, method), shared, alone), []).append(method)
-    found: dict[Sampled, list[str]] = {}
+    found: dict[Part, list[str]] = {}
     for (model, epsilons, algorithm, _), methods in units.items():
         there = {e: min(made(model, method, e) for method in methods) for e in epsilons}
         most = FEW_SEEDS if size == "cell" and is_long(study, model, methods[0]) else MOST_SEEDS
         for done in dict.fromkeys(there.values()):
             alike = tuple(e for e in epsilons if there[e] == done)
             for seeds in _blocks(study.seeds, done, most):
-                found.setdefault(Sampled(model, alike, algorithm, seeds), []).extend(methods)
+                found.setdefault(Part(model, alike, algorithm, seeds), []).extend(methods)
     return found
 
 

@@ -9,13 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from dpmc.common.values import checked, delta_below, real
+from dpmc.common.values import STARTS, checked, delta_below, real
 from dpmc.studies.documents import Document
 from dpmc.studies.keys import NOTHING, ROWS, MethodSpec, ModelSpec, Tuning, key
-
-STARTS_IN_FILE = (
-    20  #: start points in a data file, for any number of seeds; further ones follow from their number
-)
 
 
 class StudyModel(ModelSpec):
@@ -54,8 +50,8 @@ class Study:
 
     @property
     def start_points(self) -> int:
-        """Return the number of start points: one for each chain, at least `STARTS_IN_FILE`."""
-        return max(STARTS_IN_FILE, max(self.seeds, self.tuning.seeds) * self.chains)
+        """Return the number of start points: one for each chain of a run or trial, at least `STARTS`."""
+        return max(STARTS, max(self.seeds, self.tuning.seeds) * self.chains)
 
     def delta_for(self, n: int) -> float:
         """Return δ for n rows; raise DpmcError unless it is between 0 and 1/n."""

@@ -1,4 +1,4 @@
-"""Files asked for by name: a misspelt one is refused in words, before Snakemake finds no rule for it."""
+"""Files that are asked for by name: a misspelt one is refused before Snakemake finds no rule for it."""
 
 import difflib
 import re

@@ -6,7 +6,7 @@ Everything here uses rows without privacy. It is for simulated and public rows o
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.problem import Problem
 from dpmc.evaluators.calls import gradient, log_likelihood
+from dpmc.models.gaussian import GaussianPosterior
 from dpmc.models.regression import Regression
 from dpmc.sampling.cell import Cell
 from dpmc.sampling.loop import sample
@@ -25,8 +26,6 @@ WALK_DRAWS = 1000  #: that are kept of them
 CLIP_ROWS = 2000  #: at most, from which clip bounds are computed
 RATIOS_KEPT = 0.98  #: share of the log ratios that the first clip bound does not clip
 MOST_NOISE_SD = 1.5  #: largest sd of a log ratio's noise: above it almost no proposal is accepted
-SDS = 2.0 * 1.645  #: width of the 90 % interval of a normal distribution
-Widths: TypeAlias = tuple[np.ndarray, np.ndarray]  #: sd and width of a 90 % interval, both (d,)
 
 
 def scales(problem: Problem) -> np.ndarray:
@@ -67,21 +66,21 @@ def reference_draws(problem: Problem, sd: np.ndarray) -> np.ndarray:
     return late[:: len(late) // WALK_DRAWS][:WALK_DRAWS]
 
 
-def without_privacy(problem: Problem) -> Widths:
-    """Return sd and width of the 90 % interval of each parameter without privacy.
+def without_privacy(problem: Problem, generator: np.random.Generator, size: int) -> np.ndarray:
+    """Return draws (m, d) of the posterior without privacy.
 
-    Those of the exact posterior; of a regression by the information at θ; else of a random walk.
+    Of a regression `size` normal ones, by the information at θ; else exact draws, or those of a random walk.
     """
-    model, draws = getattr(problem.model, "given", problem.model), problem.exact.reference
-    if isinstance(model, Regression) and not len(draws):
-        scores = gradient(model, problem.true_theta, problem.rows)
-        # A row with weight w counts as w rows, whose scores are w times as large as one.
-        scores = scores / np.reshape(np.sqrt(model.design.weight(problem.rows)), (-1, 1))
-        precision = problem.temperature * scores.T @ scores + np.diag(model.prior_sd**-2.0)
-        sd = np.sqrt(np.diag(np.linalg.inv(precision)))
-        return sd, SDS * sd
-    draws = draws if len(draws) else reference_draws(problem, scales(problem))
-    return draws.std(axis=0), np.quantile(draws, 0.95, axis=0) - np.quantile(draws, 0.05, axis=0)
+    model = getattr(problem.model, "given", problem.model)
+    if not isinstance(model, Regression):
+        exact = problem.exact.reference
+        return exact if len(exact) else reference_draws(problem, scales(problem))
+    scores = gradient(model, problem.true_theta, problem.rows)
+    # A row with weight w counts as w rows, whose scores are w times as large as one.
+    scores = scores / np.reshape(np.sqrt(model.design.weight(problem.rows)), (-1, 1))
+    precision = problem.temperature * scores.T @ scores + np.diag(model.prior_sd**-2.0)
+    posterior = GaussianPosterior(problem.true_theta, np.linalg.inv(precision))
+    return posterior.draws(generator, size)
 
 
 def first_setting(

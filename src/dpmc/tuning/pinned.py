@@ -16,11 +16,7 @@ MEDIANS = ("iterations", "mmd", "acceptance_rate", RATIO_CLIPPED, "gradient_clip
 def pinned(
     study: studies.Study, model: str, method: str, problem: Problem | None, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Return the pinned setting of a cell, with its results on tuning data at the model's tuning ε.
-
-    Without a `problem` it is not tried. The verdict on clipping is recorded but not enforced: some published
-    settings fail it. Raises DpmcError for missing or wrong hyperparameters.
-    """
+    """Return a cell's pinned setting, with results on tuning data if there is a `problem`; or DpmcError."""
     given = studies.pinned_hyperparameters(study, model, method)
     about: dict[str, Any] = {"study": study.name, "model": model, "method": method}
     about |= {"mode": study.tuning.mode, "hyperparameters": given.values}

@@ -239,11 +239,7 @@ def task_of_study(study: Study, model: str, method: str, problem: Problem) -> Ta
 
 
 def task_of_cell(cell: Cell[Problem], given: dict[str, Any], kept: dict[str, Any]) -> Task:
-    """Return the task of a cell whose method is an algorithm, with any hyperparameters.
-
-    It starts from those `given`, else from a first setting; `kept` are not searched. Sets the problem's
-    reference draws.
-    """
+    """Return the task of a cell, from hyperparameters `given` or a first setting; `kept` are not searched."""
     from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
     def make(values: dict[str, Any]) -> Cell[Problem]:

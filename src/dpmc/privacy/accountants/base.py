@@ -73,11 +73,7 @@ class Accountant(ABC):
         return all(self._why_not(event) is None for event in events)
 
     def is_meant_for(self, events: Iterable[Query]) -> bool:
-        """Return whether it can bound all of these and is meant for at least one kind among them.
-
-        False, for example, for a subsampling accountant and only Gaussian queries on all rows: it can bound
-        them, but another accountant is exact. True if there is nothing to bound.
-        """
+        """Return whether it can bound all of these and is meant for one of the kinds, if there are any."""
         private = [event for event in events if not isinstance(event, NonPrivateQuery)]
         return self.can_bound(private) and (
             not private or any(isinstance(event, self.handles) for event in private)
@@ -94,10 +90,7 @@ class Accountant(ABC):
                 )
 
     def delta(self, events: Iterable[Query], epsilon: float) -> float:
-        """Return the smallest delta, in [0, 1], for which this accountant shows (epsilon, delta)-DP.
-
-        Raises DpmcError unless 0 < epsilon < inf, and for queries that it cannot bound.
-        """
+        """Return the smallest delta, in [0, 1], shown at epsilon; DpmcError for what it cannot bound."""
         return self._delta_of(self._merged(events), checked_epsilon(epsilon))
 
     def epsilon(self, events: Iterable[Query], delta: float, near: float | None = None) -> float:

@@ -83,10 +83,7 @@ class Multiplicities:
 
 @lru_cache(maxsize=64)
 def multiplicities(draws: int, n: int) -> tuple[float, ...]:
-    """Return P(a row is drawn m times | at least once), m = 1, 2, ..., in `draws` draws of n rows.
-
-    The largest m, of probability at most `REST` together, are left out.
-    """
+    """Return P(a row is drawn m times | at least once), m = 1, 2, …, of `draws` from n, but for `REST`."""
     if n == 1:
         return (0.0,) * (draws - 1) + (1.0,)
     # Chernoff: P(m or more) <= (e mean / m)^m, below 1e-46 for m >= 6 mean and m >= 134.
@@ -135,10 +132,7 @@ class PoissonBatch:
 
 @lru_cache(maxsize=64)
 def levels(mean: float) -> tuple[tuple[int, float], ...]:
-    """Return (b, probability) of a Poisson(`mean`) variable rounded up to b, without 0 (no query).
-
-    The largest numbers, of probability at most `REST` together, are left out, too.
-    """
+    """Return (b, probability) of a Poisson(`mean`) number rounded up to b > 0, but for `REST` at most."""
     sd, steps = math.sqrt(mean), -2.0
     groups, below = [], 0
     while pdtrc(below, mean) > REST:

@@ -75,11 +75,7 @@ def curve(event: Query) -> tuple[Vector, Vector]:
 
 
 def published_iterations(event: SubsampledGaussianQuery, epsilon: float, delta: float) -> int:
-    """Return the iterations of the published curve in Figure 6.1, whose sum stops at j = alpha - 1.
-
-    For comparison with the figure only: the sum lacks its last term, so this number may be larger than
-    Theorem 3.5 allows. It may be smaller if an order above 199 is best. No accountant uses it.
-    """
+    """Return the iterations of the published curve in Figure 6.1, whose sum lacks its last term: no bound."""
     orders = np.arange(2.0, PUBLISHED_LARGEST_ORDER + 1.0)
     on_batch = _gaussian(event, PUBLISHED_LARGEST_ORDER)
     published = _amplified(orders, on_batch, event.sampling_fraction, last_term=False)

@@ -45,10 +45,7 @@ def listed(value: str | Sequence[str]) -> Sequence[str]:
 
 
 def case_numbers(table: ClaimTable, entry: Mapping[str, Any]) -> kinds.Cases:
-    """Yield the name and number of each case of an entry of a file of claims.
-
-    For `number: first-reached`, the function `first_reached` of `kinds` is called with the entry's keys.
-    """
+    """Yield name and number of each case of an entry: `number: first-reached` calls `kinds.first_reached`."""
     keys = {key: value for key, value in entry.items() if key not in ("number", "holds", "version", "by")}
     for key in ("models", "methods", "metrics", "to", "to_models"):
         if key in keys:
@@ -103,11 +100,7 @@ def verdict(cases: Sequence[Mapping[str, Any]]) -> str:
 
 
 def wrong_by_chance(claim: Mapping[str, Any], table: ClaimTable) -> float:
-    """Return the probability that a claim of equal medians fails by chance though they are equal.
-
-    Such a claim asks for differences below some standard errors; 0 for any other. Differences are taken as
-    normal and as independent between cases and budgets.
-    """
+    """Return P(a claim of equal medians fails though they are equal), differences independent and normal."""
     passes = 1.0
     for entry in claim.get("cases", ()):
         rule, _, errors = entry["holds"].rpartition(" ")

@@ -109,10 +109,7 @@ def over_models(table: ClaimTable, cells: Cells, which: str, **to: Any) -> float
 
 
 def inconsistent(table: ClaimTable, cells: Cells, good: float, bad: float, **to: Any) -> float:
-    """Return the margin by which a method's ratio is `good` on one model and `bad` on another.
-
-    The smaller of two quotients: `good` over the least ratio, and the largest ratio over `bad`.
-    """
+    """Return the smaller of `good` over the least mean ratio on the models, and the largest over `bad`."""
     means = [ratio(table, part, **to) for _, part in cells.each("models")]
     return float(np.min([good / np.min(means), np.max(means) / bad]))
 
@@ -194,11 +191,7 @@ def at_largest_bound(table: ClaimTable, cells: Cells, metric: str) -> float:
 def most_increase(
     table: ClaimTable, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
 ) -> float:
-    """Return the largest increase of the median MMD over that at the largest bound, among some bounds.
-
-    These are the `last` bounds below the largest (0: all) of at least `least` with a median fraction clipped
-    below `clipped`.
-    """
+    """Return the largest increase of the MMD over `last` bounds ≥ `least`, clipped below `clipped`."""
     chosen = (table.bounds(cells) >= least) & (table.column("median", cells, RATIO_CLIPPED) < clipped)
     return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
 
@@ -221,11 +214,7 @@ def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> 
 
 
 def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> Cases:
-    """Yield the increase of the MMD at the largest bound not above that of a method of the comparison.
-
-    `methods`: algorithm -> method of the comparison and the name of its clip bound. NaN if the study does not
-    have the comparison.
-    """
+    """Yield the increase of the MMD at the largest bound not above that of a method of the comparison."""
     study = table.study
     for name, cells in table.experiments():
         model = study.models[cells.models[0]].model

@@ -43,11 +43,6 @@ class ToDraw:
     results: Path  # folder of all studies' results
 
 
-def reads_models(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
-    """Return the models that a figure names, else all, and no files."""
-    return selected(study, how.models, study.models), []
-
-
 def reads_nothing(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
     """Return no model and no file: data and chains are made anew."""
     return [], []
@@ -56,7 +51,7 @@ def reads_nothing(study: Study, how: FigureKeys, results: Path) -> ModelsAndFile
 #: What is known of a figure unless its module says otherwise; functions of the study and what is declared.
 DEFAULTS: dict[str, Callable[..., Any]] = {
     # (study, declared, results) -> labels of the models whose metrics it reads, and chain files and tables
-    "reads": reads_models,
+    "reads": lambda study, how, results: (selected(study, how.models, study.models), []),
     # whether the study, as far as its data are available, has anything to show
     "applies": lambda study, how: True,
     # sentences after the figure's own caption
@@ -92,10 +87,7 @@ def caption(name: str, study: Study, long: bool = False) -> str:
 
 
 def reads(name: str, study: Study, results: Path = Path("results")) -> ModelsAndFiles:
-    """Return the labels of the models whose metrics a figure reads, and chain files and tables that it reads.
-
-    Raises DpmcError for an unknown figure, or a study that cannot have it.
-    """
+    """Return the models whose metrics a figure reads, and its chain files and tables; or raise DpmcError."""
     declared = declared_figure(study.path, name)
     read: ModelsAndFiles = said(declared, "reads")(study, declared, results)
     return read

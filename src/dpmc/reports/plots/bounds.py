@@ -94,11 +94,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def _chains(given: ToDraw, results: Results, model: str) -> tuple[pd.DataFrame, list[float]]:
-    """Return the chains of a model, and the MMD of published exact samples.
-
-    A row is a chain: algorithm, clip bound, whether it is published, and its metrics. Nothing is published of
-    what the study runs otherwise.
-    """
+    """Return a model's chains (algorithm, bound, published, metrics), and MMDs of published exact samples."""
     how, study, spec = given.declared, given.study, given.study.models[model]
     tables, distances = [], set()
     for algorithm, methods in clip_bounds(study, model).items():

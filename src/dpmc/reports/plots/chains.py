@@ -128,11 +128,7 @@ def directions_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list
 
 
 def directions(given: ToDraw) -> Figure:
-    """Return the figure: variances of runs over the exact one, a panel for each pair on each of its models.
-
-    Along the principal directions of the posterior. The MMD is made of whole distances and hardly sees a
-    stiff direction; this ratio does.
-    """
+    """Return the figure: variances of runs over the exact one, along the posterior's principal directions."""
     study, how = given.study, given.declared
     cells = direction_cells(study, how)
     looks = style.of_pairs(study, pairs_of(study, how), how.titles)

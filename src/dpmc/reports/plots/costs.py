@@ -1,5 +1,6 @@
 """Metrics against what they cost: rows of a model, and measured CPU seconds of a chain."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,23 +35,45 @@ def job_times(study: Study, results: Path) -> pd.DataFrame:
     return pd.concat(jobs, ignore_index=True)
 
 
+def methods_of_job(study: Study, model: str, job: str, jobs: Collection[str]) -> list[str]:
+    """Return the methods of a job: its own, and those of its algorithm without budget and own job."""
+    return [
+        label
+        for label, spec in study.methods.items()
+        if model in spec.models and not spec.from_study
+        if label == job
+        or (spec.algorithm == job and study.epsilons(model, label) == ("inf",) and label not in jobs)
+    ]
+
+
+def seconds_per_iteration(given: ToDraw) -> dict[tuple[str, str], float]:
+    """Return CPU seconds of an iteration by model and method: of its jobs, shared by all their iterations."""
+    rows = own_rows(given.metrics, given.study)
+    made = rows[rows["metric"] == "iterations"].groupby(["model", "method"])["value"].sum()
+    seconds: dict[tuple[str, str], float] = {}
+    for model, times in job_times(given.study, given.results).groupby("model"):
+        for job, spent in times.groupby("job")["cpu_seconds"].sum().items():
+            methods = methods_of_job(given.study, model, job, set(times["job"]))
+            total = made[made.index.isin([(model, method) for method in methods])].sum()
+            seconds |= {(model, method): spent / total for method in methods if total}
+    return pd.Series(
+        seconds, index=pd.MultiIndex.from_tuples(seconds, names=["model", "method"]), dtype=float
+    )
+
+
 def by_seconds(given: ToDraw) -> Figure:
-    """Return the figure of kind `lines` with `cpu_seconds` of each run: its job's, shared by iterations."""
+    """Return the figure of kind `lines` with `cpu_seconds` of each run."""
     rows = own_rows(given.metrics, given.study)
     runs = rows[rows["metric"] == "iterations"].set_index(["model", "method"])
-    seconds = job_times(given.study, given.results).groupby(["model", "job"])["cpu_seconds"].sum()
-    each = seconds.rename_axis(["model", "method"]) / runs.groupby(level=[0, 1])["value"].sum()
-    runs = runs.assign(metric="cpu_seconds", value=runs["value"] * each.reindex(runs.index))
+    seconds = seconds_per_iteration(given)
+    each = [seconds.get(cell, np.nan) for cell in runs.index]
+    runs = runs.assign(metric="cpu_seconds", value=runs["value"] * each)
     metrics = pd.concat([given.metrics, runs.dropna(subset="value").reset_index()])
     return lines.draw(replace(given, metrics=metrics))
 
 
 def by_rows(given: ToDraw) -> Figure:
-    """Return the figure: medians over runs with quartiles, joined along n, and the range of exact samples.
-
-    Its models differ in n alone; a panel shows one metric. Methods are shown at the ε of the first model.
-    What has no values has no point.
-    """
+    """Return the figure: medians with quartiles of models that differ in n, along n, by metric, at one ε."""
     study, how = given.study, given.declared
     results = Results(given.metrics, study)
     rows = {model: number_of_rows(study, model) for model in models_of(study, how.models)}

@@ -76,10 +76,7 @@ def draw_band(axes: Axes, group: int, colour: str = style.BAND) -> None:
 
 
 def scale_y(axes: Axes, how: AxisKeys) -> None:
-    """Set the vertical axis as declared: scale and limits, by default from 0, if it can be, to all data.
-
-    Panels that share the axis count, as far as they are drawn.
-    """
+    """Set the vertical axis as declared: scale and limits, else from 0 to the data of those that share it."""
     # limits of data: a clipped axis would hide outliers
     tops = [float(panel.dataLim.y1) for panel in axes.get_shared_y_axes().get_siblings(axes)]
     top = max((top for top in tops if np.isfinite(top) and top > 0.0), default=1.0)

@@ -91,10 +91,7 @@ def panels_of(study: Study, how: FigureKeys) -> list[Shown]:
 
 
 def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
-    """Return a panel's curves; labels that look alike, such as those of a sweep, share one.
-
-    Cells of one curve that are all at one place are pooled: they differ by chance alone.
-    """
+    """Return a panel's curves; labels that look alike share one, whose cells are pooled if at one place."""
     cells: dict[MethodStyle, list[tuple[float, list[float]]]] = {}
     for method, look in panel.methods.items():
         option = study.methods[method].options.get(panel.x.of)

@@ -92,11 +92,7 @@ def box_of(problem: Problem, half_width: float | None = None) -> tuple[Array, Ar
 
 
 def log_posterior(problem: Problem, points: Array) -> Array:
-    """Return T Σ_j ln p(x_j|θ) + ln p(θ) of points (m, d) as (m,), up to one constant.
-
-    From the rows' sufficient statistics, unclipped and without noise: models with an affine form are
-    exponential families, whose rows enter through their totals only.
-    """
+    """Return T Σ_j ln p(x_j|θ) + ln p(θ) of points (m, d), (m,) up to a constant, by statistics' totals."""
     model = cast(AffineModel, problem.model)
     totals = model.statistics(problem.rows).sum(axis=0)
     points = np.ascontiguousarray(points, dtype=float)

@@ -25,11 +25,7 @@ def selected(study: Study, ids: Sequence[str], labels: Iterable[str]) -> list[st
 
 
 def models_of(study: Study, ids: Sequence[str]) -> list[str]:
-    """Return the study's labels of the given models, by label or catalogue id, in the order of `ids`.
-
-    All for no ids. Models that run without privacy only (the clipping experiment) are left out: these
-    figures have a budget on their axis. Raises DpmcError when there is none.
-    """
+    """Return the labels of models with a budget, by label or id in the order of `ids`; refuse none."""
     labels = selected(study, ids, private_models(study))
     if not labels:
         raise DpmcError(

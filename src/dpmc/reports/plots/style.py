@@ -102,11 +102,7 @@ def method_styles(methods: Mapping[str, MethodSpec]) -> dict[str, MethodStyle]:
 def of_pairs(
     study: Study, pairs: Mapping[tuple[str, str], tuple[str, str]], titles: Mapping[str, str]
 ) -> dict[str, MethodStyle]:
-    """Return method -> style for the boxes of a figure (`selection.pairs_of`), named by its titles first.
-
-    A pair looks like that of the two whose label is shorter, such as the one without `-tuned`; the only one
-    of its algorithm looks like the algorithm.
-    """
+    """Return method -> style of boxes with others beside them: of the shorter label, or of its algorithm."""
     looks, styles = method_styles(study.methods), {}
     shown = [study.methods[method].algorithm for method in dict.fromkeys(method for _, method in pairs)]
     for (_, method), (_, other) in pairs.items():

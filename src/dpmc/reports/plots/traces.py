@@ -1,7 +1,7 @@
 """Kind `traces`: metrics along the chains, medians over the runs, beside panels of kind `lines`.
 
-The horizontal axis of such a panel is iterations, seconds (iterations times the measured seconds of one),
-rows looked at, or the total ε spent so far.
+The horizontal axis of such a panel is iterations, seconds (iterations times the CPU seconds of one, see
+`costs`), rows looked at, or the total ε spent so far.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,9 @@ from pandas import DataFrame
 from dpmc.base import Array
 from dpmc.metrics import traces
 from dpmc.metrics.table import read_table
-from dpmc.reports.plots import ToDraw, lines, style
+from dpmc.reports.plots import ToDraw, costs, lines, style
 from dpmc.reports.plots.lines import Curve, Shown
 from dpmc.reports.plots.selection import models_of, private_models, selected
-from dpmc.sampling.speed import SPEED_COLUMNS
 from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 
@@ -35,28 +34,25 @@ def applies(study: Study, how: FigureKeys) -> bool:
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return the models whose metrics the figure reads, and tables: along chains, and of run times."""
+    """Return the models whose metrics the figure reads, and tables along chains."""
     models = models_of(study, how.models)
-    folder = results / study.name
-    return models, [*(folder / "traces" / f"{model}.csv" for model in models), folder / "speed.csv"]
+    return models, [results / study.name / "traces" / f"{model}.csv" for model in models]
 
 
 def draw(given: ToDraw) -> Figure:
     """Return the figure: panels and legend as of kind `lines`."""
     study = given.study
-    models, (*paths, times) = reads(study, given.declared, given.results)
+    models, paths = reads(study, given.declared, given.results)
     numbers: dict[str, type] = {"iteration": int, "value": float}
     tables = {
         model: read_table(path, traces.TRACE_COLUMNS, numbers=numbers)
         for model, path in zip(models, paths, strict=True)
     }
-    speeds = read_table(times, SPEED_COLUMNS, numbers={"iterations": int, "seconds_per_iteration": float})
+    seconds = costs.seconds_per_iteration(given)
 
     def along(panel: Shown) -> list[Curve]:
         if panel.x.of == "epsilon_total":
             return by_total(study, panel, tables[panel.model])
-        rows = speeds[speeds["model"] == panel.model]
-        seconds = dict(zip(rows["method"], rows["seconds_per_iteration"], strict=True))
         return along_chains(panel, tables[panel.model], seconds)
 
     shades = {}  # of single methods by total ε
@@ -74,7 +70,7 @@ def shade(colour: str, place: float) -> str:
     return style.mixed_colour(colour, "#FFFFFF", PALEST * (1.0 - place))
 
 
-def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -> list[Curve]:
+def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[tuple[str, str], float]) -> list[Curve]:
     """Return curves of methods at the panel's ε, else without privacy; `seconds`: of one iteration."""
     curves = []
     for method, look in panel.methods.items():
@@ -82,18 +78,14 @@ def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[str, float]) -
         across = "rows_used" if panel.x.of == "rows_used" else ""
         points = run_quartiles(table, method, epsilon, panel.metric, across)
         if panel.x.of == "seconds":
-            points[0] *= seconds.get(method, np.nan)
+            points[0] *= seconds.get((panel.model, method), np.nan)
         if points.size and np.isfinite(points[0]).all():
             curves.append(Curve(look, points))
     return curves
 
 
 def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
-    """Return a panel's curves against the total ε spent so far, of methods that have a guarantee.
-
-    Of a single method its chains, darker for larger ε per iteration; of several the least median of each
-    within a total, up to the largest total of any.
-    """
+    """Return a panel's curves by total ε: of one method its chains, of several the least medians so far."""
     curves = []
     several = len(panel.methods) > 1
     for method, look in panel.methods.items():

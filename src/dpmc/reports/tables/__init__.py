@@ -110,28 +110,17 @@ def _iterations(study: Study, results: Path) -> Rows:
 
 def _run_times(study: Study, results: Path) -> Rows:
     """Yield a row for each method on a model with measured jobs, in `logs` beside `results`."""
-    from dpmc.reports.plots.costs import job_times
+    from dpmc.reports.plots.costs import job_times, methods_of_job
 
     metrics = own_rows(read_metrics(results / study.name / "metrics.csv"), study)
     iterations = metrics[metrics["metric"] == "iterations"]
     sizes = iterations.groupby(["model", "method"])["value"].agg(["size", "sum"])
     measured = job_times(study, results)
     for (model, job), jobs in measured.groupby(["model", "job"], sort=False):
-        methods = _methods_of_job(study, model, job, {*measured.loc[measured["model"] == model, "job"]})
+        methods = methods_of_job(study, model, job, {*measured.loc[measured["model"] == model, "job"]})
         chains, total = sizes[sizes.index.isin([(model, method) for method in methods])].sum().astype(int)
         wall, cpu = (round(float(jobs[name].sum()), 1) for name in ("wall_seconds", "cpu_seconds"))
         yield model, job, len(jobs), chains, total, wall, cpu, round(jobs["peak_mib"].max())
-
-
-def _methods_of_job(study: Study, model: str, job: str, jobs: set[str]) -> list[str]:
-    """Return the methods of a job: its own, and those of its algorithm without budget and own job."""
-    return [
-        label
-        for label, spec in study.methods.items()
-        if model in spec.models and not spec.from_study
-        if label == job
-        or (spec.algorithm == job and study.epsilons(model, label) == ("inf",) and label not in jobs)
-    ]
 
 
 CASE_COLUMNS = ("case", "number", "asked", "holds")

@@ -20,11 +20,7 @@ BUDGET_COLUMNS = "study model method epsilon delta iterations accountant chosen 
 def rows(
     study: Study, hyperparameters: Mapping[tuple[str, str], dict[str, Any]] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per cell and accountant, by column.
-
-    `hyperparameters` are by (model, method), else pinned. Raises DpmcError if these, the number of rows or
-    iterations are missing, and if the accountant cannot bound the queries.
-    """
+    """Yield a row per cell and accountant; hyperparameters by (model, method), else pinned; or DpmcError."""
     for model, method, epsilon in study.cells():
         try:
             yield from _rows(study, model, method, epsilon, (hyperparameters or {}).get((model, method)))

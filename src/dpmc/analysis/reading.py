@@ -1,0 +1,341 @@
+"""What an answer says: coefficients, contrasts and predictions with intervals, in the table's own units."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dpmc.algorithms.hyperparameters import calibrated, read
+from dpmc.algorithms.noisy_scores import NoisyScores, covariance_without_noise
+from dpmc.common.errors import DpmcError
+from dpmc.common.values import checked, count, real, shown
+from dpmc.data.chain_files import ResultOrFile
+from dpmc.releases import files
+from dpmc.results import answers
+
+if TYPE_CHECKING:
+    import pandas
+    from numpy.typing import ArrayLike
+
+#: What e to the power of a coefficient is, by support of the family's outcomes.
+RATIOS = {"binary": "odds ratio", "counts": "rate ratio"}
+OUTCOMES = 4000  #: draws of an outcome's distribution
+POINTS = 50  #: of a number's range, for a curve
+
+
+class Summary(NamedTuple):
+    """A table of estimates with intervals, and what it is about; printed, it is text."""
+
+    heading: tuple[str, ...]
+    table: pandas.DataFrame
+    notes: tuple[str, ...]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the table."""
+        return self.table
+
+    def __repr__(self) -> str:
+        table = ["", _text(self.table).to_string(), ""] if len(self.table) else []
+        return "\n".join([*self.heading, *table, *self.notes])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = [f"<p>{escape(text)}</p>" for text in (*self.heading, *self.notes)]
+        lines.insert(len(self.heading), self.table_html())
+        return "\n".join(lines)
+
+    def table_html(self) -> str:
+        """Return the table as HTML."""
+        return str(_text(self.table).to_html(border=0))
+
+
+class Reading:
+    """The answer to a regression by noisy scores: a posterior that is normal, its noise counted.
+
+    Parameters
+    ----------
+    results
+        Result of `dpmc.fit`, `dpmc.release` or `dpmc.sample` by noisy scores, or its file; or several such
+        about one table, which make one posterior.
+    model
+        Its regression; None: made again from the file, which says it.
+    prior_sd
+        Another normal prior, as in `dpmc.posterior`.
+
+    Attributes
+    ----------
+    tree : the first result as xarray.DataTree.
+    model : the regression.
+    names : names of the coefficients.
+    mean, covariance : of coefficients in the table's own units, (p,) and (p, p).
+    """
+
+    def __init__(
+        self,
+        results: ResultOrFile | Sequence[ResultOrFile],
+        *,
+        model: Any = None,
+        prior_sd: ArrayLike | None = None,
+    ) -> None:
+        self.trees, self._posterior, sds = answers.posterior_of_results(results, prior_sd)
+        self.tree, attrs = self.trees[0], self.trees[0].attrs
+        if model is None:
+            name = answers.model_id(attrs)
+            known = files.known_model(attrs.get("description"), name)
+            if known is None or not hasattr(known.model, "own_units"):
+                raise DpmcError(f"fit: {shown(name)}: the file does not say its regression; give model=…")
+            model = known.model
+        self.model, self.names = model, list(model.design.coefficients)
+        self._theta = self._posterior.mean()[: len(self.names)]
+        self._spread = self._posterior.covariance()[: len(self.names), : len(self.names)]
+        (units, shift), p = model.own_units(), len(self.names)
+        self.units, shift = units[:p, :p], shift[:p]
+        self._log_scale = float(model.own_units()[1][-1]) if p < model.dimension else 0.0
+        self.mean = self.units @ self._theta + shift
+        self.covariance = self.units @ self._spread @ self.units.T
+        self.prior_sd = np.asarray(model.prior_sd if sds is None else sds)
+        without = covariance_without_noise([answers.answer_of(tree) for tree in self.trees], sds)
+        self.covariance_without_privacy = self.units @ without @ self.units.T
+
+    def to_frame(self, level: float = 0.9) -> pandas.DataFrame:
+        """Return coefficients with intervals: a row each, and one of the residual sd if it is a parameter.
+
+        Columns: estimate, sd, lower, upper (ends of the interval of probability `level`); without_privacy,
+        the sd that these rows would have given without noise, as the answer itself says; noise, the share of
+        the variance that is noise. Of a family with ratios also ratio, ratio_lower, ratio_upper: e to the
+        power of the coefficient.
+        """
+        table = self._frame(self.names, np.eye(len(self.names)), level)
+        if len(self._posterior.mean()) > len(self.names):
+            mean, sd = self._posterior.mean()[-1], np.sqrt(self._posterior.covariance()[-1, -1])
+            side, mean = interval_sds(level), mean + self._log_scale
+            row = np.exp([mean, mean - side * sd, mean + side * sd])
+            table.loc["residual sd", ["estimate", "lower", "upper"]] = row
+            table.loc["residual sd", "sd"] = row[0] * sd
+        return table
+
+    def summary(self, level: float = 0.9) -> Summary:
+        """Return coefficients with intervals, to be read."""
+        table = self.to_frame(level)
+        notes = [f"lower, upper: {level:.4g} interval; it counts sampling and the noise of privacy"]
+        notes += ["without privacy: sd of these rows without noise; noise: its share of the variance"]
+        notes += [f"ratio: {self._ratio}, e to the power of the coefficient"] if self._ratio else []
+        notes += self.remarks
+        return Summary(tuple(self.heading), table, tuple(notes))
+
+    @staticmethod
+    def as_text(table: pandas.DataFrame) -> str:
+        """Return a table of estimates as text, with four significant digits."""
+        return str(_text(table).to_string())
+
+    def contrast(self, *expressions: str, level: float = 0.9) -> pandas.DataFrame:
+        """Return linear combinations of coefficients with intervals, such as "plan[private] - plan[public]".
+
+        The coefficient of a reference level is 0.
+        """
+        vectors = [self._combination(text) for text in expressions]
+        if not vectors:
+            raise DpmcError("contrast: give a combination of coefficients")
+        return self._frame(list(expressions), np.array(vectors), level)
+
+    def predict(self, rows: Any, level: float = 0.9, seed: int = 0) -> pandas.DataFrame:
+        """Return expected outcomes of new rows with intervals, and intervals of outcomes themselves.
+
+        Parameters
+        ----------
+        rows
+            Table with the predictors by name. No ε covers it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row each; estimate, lower, upper of the expected outcome; outcome_lower, outcome_upper of an
+            outcome, from draws by `seed`.
+        """
+        import pandas
+
+        model, side = self.model, interval_sds(level)
+        x = model.design.new_rows(rows, type(model).__name__)
+        z, offset = model.design(x), model.design.offset(x)
+        eta, sd = z @ self._theta + offset, np.sqrt(((z @ self._spread) * z).sum(axis=1))
+        ends = {"estimate": eta, "lower": eta - side * sd, "upper": eta + side * sd}
+        table = pandas.DataFrame({name: model.mean(each) for name, each in ends.items()})
+        generator = np.random.default_rng(checked("predict: seed", count, seed, 0))
+        drawn = self._posterior.draws(generator, OUTCOMES)
+        outcomes = np.array([model.outcomes(generator, theta, z, offset) for theta in drawn])
+        sides = 0.5 - 0.5 * level, 0.5 + 0.5 * level
+        table["outcome_lower"], table["outcome_upper"] = np.quantile(outcomes, sides, axis=0)
+        return table
+
+    def group_means(self, name: str, level: float = 0.9) -> pandas.DataFrame:
+        """Return the expected outcome in each group of a category or 0/1 column, as `predict`.
+
+        Other numbers are at their centre, other categories at their first level.
+        """
+        table, places = self.along(name, level)
+        if not isinstance(places[0], str):
+            raise DpmcError(f"group_means: {shown(name)} is no category and no 0/1 column")
+        return table.drop(columns=["outcome_lower", "outcome_upper"]).set_axis(places)
+
+    def along(self, name: str, level: float = 0.9) -> tuple[pandas.DataFrame, list[Any]]:
+        """Return the expected outcome along a column, as `predict`, and its values or groups.
+
+        Other columns are as in `group_means`.
+        """
+        x, places = usual_rows(self.model.design, name)
+        return self.predict(x, level), places
+
+    @property
+    def is_release(self) -> bool:
+        """Return whether all results are releases, which may be published."""
+        return all(str(tree.attrs.get("mode")) == "release" for tree in self.trees)
+
+    @property
+    def heading(self) -> list[str]:
+        """Return what was asked, of how many rows, and the guarantee, as lines."""
+        about, kind = self.tree.attrs, type(self.model).__name__
+        asked = self.model.design.formula or f"{self.model.columns[0]} by {', '.join(self.names)}"
+        spent = [(float(tree.attrs["epsilon"]), float(tree.attrs["delta"])) for tree in self.trees]
+        each = " and ".join(f"epsilon {epsilon:g}, delta {delta:.2g}" for epsilon, delta in spent)
+        may = "a release: it may be published" if self.is_release else "of the lab: it must not be published"
+        return [asked, f"{kind}, {int(about['n']):,} rows, noisy scores at {each}; {may}"]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return warnings that follow from the answers."""
+        found, n = [], int(self.tree.attrs["n"])
+        for tree in self.trees:
+            values = json.loads(str(tree.attrs["hyperparameters"]))
+            budget = float(tree.attrs["epsilon"]), float(tree.attrs["delta"])
+            method = read(
+                NoisyScores, calibrated(NoisyScores, values, *budget, n, 1), "fit", self.model.dimension
+            )
+            found += method.remarks(answers.answer_of(tree), self.model, n)
+        return list(dict.fromkeys(found))
+
+    def __repr__(self) -> str:
+        return repr(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    @cached_property
+    def _ratio(self) -> str:
+        """Return what e to the power of a coefficient is; "" if nothing."""
+        return RATIOS.get(self.model.family.support, "")
+
+    def _frame(self, names: list[str], vectors: np.ndarray, level: float) -> pandas.DataFrame:
+        """Return a row for each combination (m, p) of coefficients."""
+        import pandas
+
+        side = interval_sds(level)
+        mean = vectors @ self.mean
+        sd, without = (
+            np.sqrt(((vectors @ matrix) * vectors).sum(axis=1))
+            for matrix in (self.covariance, self.covariance_without_privacy)
+        )
+        columns = {"estimate": mean, "sd": sd, "lower": mean - side * sd, "upper": mean + side * sd}
+        noise = np.clip(1.0 - (without / np.where(sd > 0.0, sd, np.inf)) ** 2, 0.0, 1.0)
+        columns |= {"without_privacy": without, "noise": noise}
+        if self._ratio:
+            ends = {"ratio": mean, "ratio_lower": columns["lower"], "ratio_upper": columns["upper"]}
+            columns |= {name: np.exp(each) for name, each in ends.items()}
+        return pandas.DataFrame(columns, index=pandas.Index(names))
+
+    def _combination(self, expression: str) -> np.ndarray:
+        """Return the vector (p,) of a combination of coefficients, by their names."""
+        where = f"contrast: {shown(expression)}"
+        zero = np.zeros(len(self.names))
+        known = {f"{name}={levels[0]}": zero for name, levels in self.model.coding.levels.items()}
+        known |= dict(zip(self.names, np.eye(len(self.names)), strict=True))
+        known |= {name.replace("=", "[") + "]": vector for name, vector in known.items() if "=" in name}
+        values: dict[str, np.ndarray] = {}
+
+        def placed(match: re.Match[str]) -> str:
+            key = f"_{len(values)}_"
+            values[key] = known[match[0]]
+            return key
+
+        by_length = sorted(known, key=len, reverse=True)
+        text = re.sub(
+            "|".join(rf"(?<![\w\]]){re.escape(name)}(?![\w\[:])" for name in by_length), placed, expression
+        )
+        try:
+            found = _linear(ast.parse(text.strip(), mode="eval").body, values)
+        except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError):
+            found = None
+        if not isinstance(found, np.ndarray):
+            rule = f"must combine coefficients by +, -, and numbers times them: {', '.join(known)}"
+            raise DpmcError(f"{where}: {rule}")
+        return found
+
+
+def usual_rows(design: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+    """Return rows (m, columns) that differ in one column alone, and what it is there: numbers, or groups.
+
+    Other numbers are at their centre, other categories at their first level, exposures at their centre,
+    offsets at 0. A number goes over its bounds, or two scales on each side of its centre.
+    """
+    columns, numbers = list(design.columns), len(design.centre)
+    if name not in columns[: numbers + len(design.coding.levels)]:
+        raise DpmcError(f"along: {shown(name)} must be a predictor: {', '.join(columns)}")
+    place, usual = columns.index(name), np.zeros(len(columns))
+    usual[:numbers] = design.centre
+    usual[list(design.binary)] = 0.0
+    if design.shift is not None:
+        usual[columns.index(design.shift.name)] = design.shift.centre
+    if name in design.coding.levels:
+        places = list(design.coding.levels[name])
+    elif place in design.binary:
+        places = ["0", "1"]
+    else:
+        low, high = design.centre[place] + np.array([-2.0, 2.0]) * design.scale[place]
+        bounds = None if design.codebook is None else design.codebook.field(name).constraints
+        low = low if bounds is None or bounds.minimum is None else bounds.minimum
+        high = high if bounds is None or bounds.maximum is None else bounds.maximum
+        places = np.linspace(low, high, POINTS).tolist()
+    x = np.tile(usual, (len(places), 1))
+    x[:, place] = range(len(places)) if isinstance(places[0], str) else places
+    return x, places
+
+
+def _linear(node: ast.AST, values: dict[str, np.ndarray]) -> Any:
+    """Return a number, or the vector of a linear combination; raise ValueError for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
+    if isinstance(node, ast.Name):
+        return values[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        return _linear(node.operand, values) * (-1.0 if isinstance(node.op, ast.USub) else 1.0)
+    if not isinstance(node, ast.BinOp):
+        raise ValueError
+    left, right = _linear(node.left, values), _linear(node.right, values)
+    vectors = isinstance(left, np.ndarray) + isinstance(right, np.ndarray)
+    if isinstance(node.op, ast.Add | ast.Sub) and vectors != 1:
+        return left + right if isinstance(node.op, ast.Add) else left - right
+    if isinstance(node.op, ast.Mult) and vectors <= 1:
+        return left * right
+    if isinstance(node.op, ast.Div) and not isinstance(right, np.ndarray):
+        return left / right
+    raise ValueError
+
+
+def interval_sds(level: float) -> float:
+    """Return how many sds an interval reaches on each side; raise DpmcError for a wrong level."""
+    if not 0.0 < checked("level", real, level) < 1.0:
+        raise DpmcError(f"level: {shown(level)} must be between 0 and 1")
+    return NormalDist().inv_cdf(0.5 + 0.5 * level)
+
+
+def _text(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return a table as texts with four significant digits; of missing numbers none."""
+    texts = table.map(lambda x: x if isinstance(x, str) else "" if np.isnan(x) else f"{x:.4g}")
+    return texts.rename(columns=lambda name: name.replace("_", " "))

@@ -1,0 +1,188 @@
+"""`dpmc.fit`: what a fit says, in the table's own units."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpmc
+from analysis.conftest import BETA, BOOK, FORMULA
+from dpmc.privacy.data_ledger import DataLedger
+
+
+def test_coefficients_are_those_of_the_table_with_intervals(counted: dpmc.Fit) -> None:
+    table = counted.to_frame(0.99)
+    assert list(table.index) == [
+        *("intercept", "age", "female", "plan=public", "plan=private"),
+        *("female:plan=public", "female:plan=private"),
+    ]
+    assert (np.abs(table["estimate"] - BETA) < 4.0 * table["sd"]).all()
+    assert np.allclose(table["ratio"], np.exp(table["estimate"]))
+    assert np.allclose(table["upper"] - table["estimate"], 2.5758 * table["sd"], rtol=1e-4)
+    narrow = counted.to_frame(0.5)
+    assert (narrow["upper"] < table["upper"]).all() and table["sd"].equals(narrow["sd"])
+
+
+def test_the_width_without_privacy_is_that_of_the_likelihood(counted: dpmc.Fit, people: pd.DataFrame) -> None:
+    """The answer's own estimate, beside the Fisher information of the rows, which no answer has."""
+    model = counted.model
+    rows = people.assign(
+        female=(people["female"] == "f").astype(float),
+        plan=people["plan"].map({"none": 0, "public": 1, "private": 2}),
+    )[list(model.columns)].to_numpy(float)
+    z = model.design(rows)
+    theta = np.linalg.solve(counted.units, BETA)
+    fisher = np.linalg.inv((z * np.exp(z @ theta)[:, None]).T @ z)
+    exact = np.sqrt(np.diag(counted.units @ fisher @ counted.units.T))
+    table = counted.to_frame()
+    assert np.allclose(table["without_privacy"], exact, rtol=0.15)
+    assert ((table["noise"] > 0.0) & (table["noise"] < 0.9)).all()
+    assert np.allclose(table["noise"], 1.0 - (table["without_privacy"] / table["sd"]) ** 2)
+
+
+def test_contrasts_are_linear_in_the_coefficients(counted: dpmc.Fit) -> None:
+    found = counted.contrast(
+        "plan[private] - plan[public]",
+        "plan=private - plan=public",
+        "plan[private] - plan[none]",
+        "-2 * (age + female) / 4 + female:plan[private]",
+    )
+    at = dict(zip(counted.names, np.eye(7), strict=True))
+    vectors = [
+        at["plan=private"] - at["plan=public"],
+        at["plan=private"] - at["plan=public"],
+        at["plan=private"],
+        -0.5 * at["age"] - 0.5 * at["female"] + at["female:plan=private"],
+    ]
+    for (_, row), vector in zip(found.iterrows(), vectors, strict=True):
+        assert row["estimate"] == pytest.approx(vector @ counted.mean)
+        assert row["sd"] == pytest.approx(np.sqrt(vector @ counted.covariance @ vector))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "plan", "age * female", "1 / age", "age + 1", "age.real", "__import__('os')", "age if 1"],
+)
+def test_what_is_no_contrast_is_refused_with_the_names(counted: dpmc.Fit, text: str) -> None:
+    with pytest.raises(dpmc.DpmcError, match="contrast: .* must combine coefficients .*intercept, age"):
+        counted.contrast(text)
+
+
+def test_predictions_are_expected_outcomes_with_intervals(counted: dpmc.Fit) -> None:
+    new = pd.DataFrame({"age": [30.0, 60.0], "female": ["f", "m"], "plan": ["none", "private"]})
+    found = counted.predict(new, 0.99)
+    z = np.array([[1, 30, 1, 0, 0, 0, 0], [1, 60, 0, 0, 1, 0, 0]])
+    assert np.allclose(found["estimate"], np.exp(z @ counted.mean))
+    sd = np.sqrt(((z @ counted.covariance) * z).sum(axis=1))
+    assert np.allclose(found["upper"], np.exp(z @ counted.mean + 2.5758 * sd), rtol=1e-4)
+    assert (found["outcome_lower"] <= found["estimate"]).all()
+    assert (found["outcome_upper"] >= found["upper"]).all()
+    assert counted.predict(new).equals(counted.predict(new))
+    with pytest.raises(dpmc.DpmcError, match="has no column 'plan'"):
+        counted.predict(new.drop(columns="plan"))
+
+
+def test_group_means_and_curves(counted: dpmc.Fit) -> None:
+    means = counted.group_means("plan")
+    assert list(means.index) == ["none", "public", "private"]
+    new = pd.DataFrame({"age": 59.0, "female": "m", "plan": list(means.index)})
+    assert np.allclose(means["estimate"], counted.predict(new)["estimate"])
+    curve, places = counted.along("age")
+    assert (places[0], places[-1], len(curve)) == (18.0, 100.0, 50)
+    with pytest.raises(dpmc.DpmcError, match="group_means: 'age' is no category"):
+        counted.group_means("age")
+    with pytest.raises(dpmc.DpmcError, match="along: 'height' must be a predictor: age, female, plan"):
+        counted.along("height")
+
+
+def test_a_linear_fit_has_the_outcomes_unit_and_the_residual_sd(people: pd.DataFrame) -> None:
+    found = dpmc.fit("income ~ age + female", people, BOOK, epsilon=2)
+    table = found.to_frame(0.999)
+    truth = {"intercept": 0.0, "age": 1000.0, "female": -5000.0, "residual sd": 8000.0}
+    assert list(table.index) == list(truth) and "ratio" not in table
+    assert (table["lower"] < pd.Series(truth)).all() and (pd.Series(truth) < table["upper"]).all()
+    assert np.isnan(table.loc["residual sd", "noise"])
+
+
+def test_a_proportion_and_an_exposure(people: pd.DataFrame) -> None:
+    """y ~ 1 of a 0/1 column is a proportion; with an exposure the intercept is a rate for one unit of it."""
+    share = dpmc.fit("female ~ 1", people, BOOK, family="logistic", epsilon=1)
+    odds = share.to_frame(0.999)[["ratio_lower", "ratio_upper"]].to_numpy()[0]
+    low, high = odds / (1.0 + odds)
+    assert low < (people["female"] == "f").mean() < high and high - low < 0.04
+    with pytest.raises(dpmc.DpmcError, match="there is no coefficient besides"):
+        share.plot()
+    plain = dpmc.fit(FORMULA, people, BOOK, family="poisson", epsilon=2)
+    rate = dpmc.fit(f"{FORMULA} + offset(log(days))", people, BOOK, family="poisson", epsilon=2)
+    change = rate.mean - plain.mean
+    assert abs(change[0] + np.log(300)) < 5 * plain.to_frame()["sd"].iloc[0]
+    assert (np.abs(change[1:]) < 5 * plain.to_frame()["sd"].to_numpy()[1:]).all()
+
+
+def test_a_release_is_read_again_from_its_file_alone(released: Path) -> None:
+    found = dpmc.Fit(released)
+    assert found.is_release and "may be published" in repr(found)
+    assert found.heading[0] == FORMULA
+    table = found.to_frame(0.999)
+    assert ((table["lower"] < BETA) & (table["upper"] > BETA)).all()
+    # A narrower prior draws the coefficients towards 0, at no further ε.
+    shrunk = dpmc.Fit(released, prior_sd=0.01)
+    assert np.abs(shrunk.mean[2:]).sum() < np.abs(found.mean[2:]).sum()
+    spent = DataLedger.open(released.parent / "people.ledger").spent
+    assert spent[0] == 2.0
+
+
+def test_two_releases_make_one_answer(released: Path, people: pd.DataFrame) -> None:
+    other = dpmc.fit(
+        FORMULA,
+        people,
+        BOOK,
+        family="poisson",
+        epsilon=2,
+        ledger=released.parent / "people.ledger",
+        output=released.with_name("second.nc"),
+    )
+    both = dpmc.Fit([released, released.with_name("second.nc")])
+    assert (both.to_frame()["sd"] < other.to_frame()["sd"]).all()
+    assert "epsilon 2, delta 5e-06 and epsilon 2" in both.heading[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"family": "gamma"}, "family: 'gamma' must be one of linear, logistic, poisson"),
+        ({"output": "x.nc"}, "output: 'x.nc': only a release has it; give its ledger"),
+        ({"n": 7}, "n: 7: only a release has it"),
+        ({"formula": "visits ~ scale(age)"}, "scale.*the codebook standardises it"),
+        ({"formula": "visits ~ hight"}, "hight"),
+        ({"epsilon": 0.001}, "noisy-scores: n mu is .* intervals hold from"),
+        ({"codebook": {"fields": []}}, "fields"),
+        ({"dispersion": 1.0}, "dispersion"),
+        ({"ledger": "x.ledger", "rows_per_person": 2}, "rows_per_person: a release protects one row"),
+    ],
+)
+def test_mistakes_are_errors_that_name_them(
+    people: pd.DataFrame, arguments: dict[str, object], message: str
+) -> None:
+    given = {"formula": FORMULA, "data": people, "codebook": BOOK, "family": "poisson", "epsilon": 1}
+    with pytest.raises(dpmc.DpmcError, match=message):
+        dpmc.fit(**{**given, **arguments})  # type: ignore[arg-type]
+
+
+def test_a_fit_needs_an_answer_of_a_regression(counted: dpmc.Fit) -> None:
+    with pytest.raises(dpmc.DpmcError, match="level: 1 must be between 0 and 1"):
+        counted.to_frame(1)
+    model = dpmc.LinearRegression("y", ["x"])
+    rows = np.random.default_rng(0).normal(size=(2000, 2))
+    chain = dpmc.sample(
+        model,
+        rows,
+        "dp-penalty",
+        epsilon=1,
+        progress=False,
+        iterations=10,
+        hyperparameters={"tau": 100.0, "proposal_sd": 0.1, "clip": 1.0},
+    )
+    with pytest.raises(dpmc.DpmcError, match="no answer to draw from"):
+        dpmc.Fit(chain)
