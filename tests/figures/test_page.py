@@ -2,10 +2,14 @@
 
 import html
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from dpmc.common.version import __version__, made_by
 from dpmc.reports.plots import plot
 from dpmc.studies.figures import declared_figure
 from figures.synthetic import metrics, write_small
@@ -38,3 +42,52 @@ def test_the_page_is_self_contained_and_compares_with_published_results(tmp_path
     first = page.partition("MMD, all cells")[2].split("<tr>")[1].partition("</tr>")[0]
     values = ["flat banana, d = 2", "DP penalty", "1", "0.5", "0.4", "0.02", "5"]
     assert [TAGS.sub("", line).strip() for line in first.split("\n") if "<td>" in line] == values
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """The page of a study with one figure."""
+    of = write_small(tmp_path)
+    metrics(of).assign(study="one").to_csv(tmp_path / "metrics.csv", index=False)
+    plot("mmd-easy", of, [tmp_path / "metrics.csv"], [tmp_path / "mmd-easy.png"])
+    command = [sys.executable, str(ROOT / "workflow/scripts/page.py"), "one", "page.html"]
+    subprocess.run([*command, "mmd-easy.png"], cwd=tmp_path, check=True)
+    return tmp_path / "page.html"
+
+
+def test_the_page_says_of_what_and_by_what_it_was_made(page: Path) -> None:
+    said = re.search(r"Study one, made by (.*) on \d{4}-\d\d-\d\d\.", page.read_text())
+    assert said and said[1] == made_by() and f"dpmc {__version__}" in said[1]
+    assert not (ROOT / ".git").exists() or re.search(r", commit [0-9a-f]{7,}(-dirty)?$", said[1])
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+MEASURE = """<script>document.title = [document.documentElement.scrollWidth, getComputedStyle(document.body)
+.backgroundColor, (document.querySelector("label input").click(),
+getComputedStyle(document.querySelector("img")).position)].join(";")</script></body>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium")
+@pytest.mark.parametrize(
+    ("option", "paper"), [("", "rgb(255, 255, 255)"), ("--force-dark", "rgb(24, 24, 24)")]
+)
+def test_a_browser_of_390_pixels_shows_it_light_or_dark_and_enlarges_pictures(page, option, paper) -> None:
+    page.write_text(page.read_text().replace("</body>", MEASURE))
+    dark = (
+        ["--blink-settings=preferredColorScheme=0"] if option else ["--blink-settings=preferredColorScheme=1"]
+    )
+    # A window is at least 500 pixels wide, a frame is not.
+    frame = page.with_name("frame.html")
+    frame.write_text(f'<iframe src="{page.name}" width="390" height="800"></iframe>')
+    show = "document.body.innerHTML = document.querySelector('iframe').contentDocument.title"
+    frame.write_text(frame.read_text() + f"<script>onload = () => {{ {show} }}</script>")
+    given = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", *dark]
+    told = subprocess.run(
+        [str(BROWSER), *given, "--dump-dom", frame.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    width, ground, position = re.search(r"(\d+);(rgb[^;]*);(\w+)", told.stdout).groups()
+    assert int(width) <= 390 and ground == paper and position == "fixed"
