@@ -150,3 +150,24 @@ def test_snakemake_runs_the_project_to_its_figure(project: Path) -> None:
     errors = metrics.value[(metrics.metric == "mean_error") & (metrics.epsilon == "4")]
     assert len(errors) == 8 and errors.median() < 0.1  # posterior standard deviations are 0.1
     assert "Nothing to be done" in snakemake(Path())
+
+
+def test_a_project_answers_a_formula_at_each_epsilon(project: Path) -> None:
+    """Its rules of `dpmc fit` and `dpmc read` run, also with another table."""
+    table = pd.DataFrame({"visits": [0, 1, 2, 3] * 500, "female": ["f", "m"] * 1000})
+    table.to_csv("people.csv", index=False)
+    Path("people.yaml").write_text(
+        "fields:\n- {name: visits, type: integer, constraints: {minimum: 0, maximum: 50}}\n"
+        "- {name: female, type: boolean, trueValues: [f], falseValues: [m]}\n"
+    )
+    text = Path("Snakefile").read_text()
+    line = '"measurements.csv", "measurements.yaml", "y ~ x", "linear"'
+    assert text.count(line) == 1
+    Path("Snakefile").write_text(
+        text.replace(line, '"people.csv", "people.yaml", "visits ~ female", "poisson"')
+    )
+    snakemake(Path(), "answers/coefficients.png")
+    assert [f"eps-{epsilon}.html" for epsilon in (1, 2, 4)] == sorted(
+        path.name for path in Path("answers").glob("*.html")
+    )
+    assert list(pd.read_csv("answers/eps-4.csv", index_col="coefficient").index) == ["intercept", "female"]
