@@ -8,6 +8,7 @@ import pytest
 
 import dpmc
 from analysis.conftest import FORMULA
+from browser import needs_browser, told
 from dpmc.analysis.forest import side_by_side
 from dpmc.cli.main import main
 
@@ -42,6 +43,14 @@ def test_a_report_of_a_release_follows_from_the_release_alone(released: Path, tm
     for text in (FORMULA, "(ε = 2, δ = 5e-06)-differentially private", "trueValues", "head of the ledger"):
         assert text in first
     assert "<script" not in first and "http" not in re.sub(r"base64,[^\"]*", "", first)  # nothing is loaded
+
+
+@needs_browser
+def test_a_report_is_read_at_390_pixels(released: Path, tmp_path: Path) -> None:
+    page = dpmc.Fit(released).report(tmp_path / "a.html")
+    script = "[document.documentElement.scrollWidth, document.querySelector('img').naturalWidth].join(';')"
+    width, picture = map(int, told(page, script).split(";"))
+    assert width <= 390 and picture > 800
 
 
 def test_a_report_of_the_lab_says_that_it_must_not_be_published(counted: dpmc.Fit, tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 import html
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from browser import needs_browser, told
 from dpmc.common.version import __version__, made_by
 from dpmc.reports.plots import plot
 from dpmc.studies.figures import declared_figure
@@ -61,33 +61,13 @@ def test_the_page_says_of_what_and_by_what_it_was_made(page: Path) -> None:
     assert not (ROOT / ".git").exists() or re.search(r", commit [0-9a-f]{7,}(-dirty)?$", said[1])
 
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-MEASURE = """<script>document.title = [document.documentElement.scrollWidth, getComputedStyle(document.body)
-.backgroundColor, (document.querySelector("label input").click(),
-getComputedStyle(document.querySelector("img")).position)].join(";")</script></body>"""
+MEASURE = """[document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor,
+(document.querySelector("label input").click(), getComputedStyle(document.querySelector("img")).position)
+].join(";")"""
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium")
-@pytest.mark.parametrize(
-    ("option", "paper"), [("", "rgb(255, 255, 255)"), ("--force-dark", "rgb(24, 24, 24)")]
-)
-def test_a_browser_of_390_pixels_shows_it_light_or_dark_and_enlarges_pictures(page, option, paper) -> None:
-    page.write_text(page.read_text().replace("</body>", MEASURE))
-    dark = (
-        ["--blink-settings=preferredColorScheme=0"] if option else ["--blink-settings=preferredColorScheme=1"]
-    )
-    # A window is at least 500 pixels wide, a frame is not.
-    frame = page.with_name("frame.html")
-    frame.write_text(f'<iframe src="{page.name}" width="390" height="800"></iframe>')
-    show = "document.body.innerHTML = document.querySelector('iframe').contentDocument.title"
-    frame.write_text(frame.read_text() + f"<script>onload = () => {{ {show} }}</script>")
-    given = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", *dark]
-    told = subprocess.run(
-        [str(BROWSER), *given, "--dump-dom", frame.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    width, ground, position = re.search(r"(\d+);(rgb[^;]*);(\w+)", told.stdout).groups()
+@needs_browser
+@pytest.mark.parametrize(("dark", "paper"), [(False, "rgb(255, 255, 255)"), (True, "rgb(24, 24, 24)")])
+def test_a_browser_of_390_pixels_shows_it_light_or_dark_and_enlarges_pictures(page, dark, paper) -> None:
+    width, ground, position = told(page, MEASURE, dark).split(";")
     assert int(width) <= 390 and ground == paper and position == "fixed"
