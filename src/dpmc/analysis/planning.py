@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -106,18 +106,18 @@ def plan(
         model = model_of(model, codebook, family, **options)
     elif codebook is not None or options:
         raise DpmcError(f"{next(iter(options), 'codebook')}: only with a formula; the model has its own")
-    label, name, definition = named_model(model)
+    *named, definition = named_model(model)
     definition = replace(definition, true_theta=_guessed(definition, guess or {}))
     sizes = [checked("n", count, one) for one in _several(definition.n or None if n is None else n)]
     budgets = [canonical_epsilon(one) for one in _several(epsilon)]
     if not sizes or not budgets or "inf" in budgets:
         raise DpmcError("n, epsilon: needed, numbers of rows and finite budgets")
     names = _named(methods)
-    made = _Asked(label, name, definition, any(not algorithm_class(each).asks for each in names))
     person = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    has_chains = any(not algorithm_class(each).asks for each in names)
     found: list[Prediction] = []
     for rows in sizes:
-        twins = Twins.of(made, rows)
+        twins = Twins.of(named, definition, rows, rows if has_chains else min(rows, MOST_TWIN_ROWS))
         for total in budgets:
             cell = Cell(
                 problem=twins.problems[0],
@@ -136,15 +136,6 @@ def plan(
     return Plan(twins.model, tuple(found), twins.notes)
 
 
-class _Asked(NamedTuple):
-    """A model to simulate, and whether all rows are needed, for chains."""
-
-    label: str
-    name: str
-    definition: Definition
-    needs_all: bool
-
-
 @dataclass
 class Twins:
     """Simulated tables of n rows, asked in the place of private data.
@@ -160,14 +151,13 @@ class Twins:
     seconds: float = 0.0  # of a method on one table of n rows, about
 
     @classmethod
-    def of(cls, asked: _Asked, n: int) -> Twins:
-        """Simulate tables."""
-        label, name, definition, needs_all = asked
-        m, temperature = n if needs_all else min(n, MOST_TWIN_ROWS), definition.temperature(n)
+    def of(cls, named: Sequence[str], definition: Definition, n: int, m: int) -> Twins:
+        """Simulate m rows of each table of n, of a model with label and name."""
+        temperature = definition.temperature(n)
         simulated = definition if m == n else replace(definition, tempering=None)
-        problems = []
+        problems: list[Problem] = []
         for k in range(TWINS):
-            made = datasets.build(label, name, f"fresh-{k}", m, STARTS, definition=simulated)
+            made = datasets.build(*named, f"fresh-{k}", m, STARTS, definition=simulated)
             if m < n:
                 of_n = replace(made, temperature=temperature * n / m, exact=Exact.unknown(made.dimension))
                 made = datasets.with_exact(of_n)

@@ -10,6 +10,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing, write_netcdf
 from dpmc.models.codebook import Codebook
 
+#: Options of `dpmc fit` that are arguments as they are.
+GIVEN = "family epsilon delta ledger n prior_sd rows_per_person seed dispersion sd".split()
 WRITTEN = ("report", "csv", "plot")  #: options with files that are made of an answer
 
 
@@ -19,22 +21,10 @@ def fit(options: argparse.Namespace) -> None:
     outputs.check_outputs(options, inputs, [("--output", options.output), *_written(options)])
     if options.ledger is not None and options.output is None:
         raise DpmcError("--output: needed: a release whose file is lost has spent its epsilon for nothing")
-    further = {name: getattr(options, name) for name in ("dispersion", "sd")}
-    found = fitted(
-        options.formula,
-        options.table,
-        Codebook.read(options.codebook),
-        family=options.family,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        ledger=options.ledger,
-        output=options.output if options.ledger else None,
-        n=options.n,
-        prior_sd=options.prior_sd,
-        rows_per_person=options.rows_per_person,
-        seed=options.seed,
-        **{name: value for name, value in further.items() if value is not None},
-    )
+    given = {name: getattr(options, name) for name in GIVEN}
+    given = {name: value for name, value in given.items() if value is not None}
+    book, output = Codebook.read(options.codebook), options.output if options.ledger else None
+    found = fitted(options.formula, options.table, book, output=output, **given)
     if options.output and not options.ledger:
         write_netcdf(options.output, found.tree, {})
     _say(found, options, str(options.output or ""))

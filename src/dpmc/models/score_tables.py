@@ -10,7 +10,8 @@ Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the pr
 
 import copy
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,9 @@ LEFT_OUT = 1e-18  #: part of the largest probability below which an outcome is l
 NEARLY = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
 DIFFERENCE = 1e-5  #: of η, for the derivative of the score
 MOST_AT_ONCE = 2**21  #: nodes times outcomes that are computed together
+
+
+_Made = TypeVar("_Made")
 
 
 class Scores(NamedTuple):
@@ -66,7 +70,8 @@ class ScoreTable:
     def at(self, eta: np.ndarray, y: np.ndarray) -> Scores:
         """Return the bounded scores of outcomes y at η, both (n,)."""
         i, known = self._nearest(eta)
-        known = known & in_support(self.family, y)  # before a family of one's own may change y
+        has, _ = families.SUPPORTS[self.family.support]
+        known = known & np.isfinite(y) & has(y)  # before a family of one's own may change y
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
         h = np.clip(fresh(self.family).score(node, y) / root, -self.clip, self.clip)
@@ -89,39 +94,25 @@ class ScoreTable:
 
 
 def _reference(family: Any, clip: float, eta: float) -> Reference:
+    """Return root, slope, variance and bound of ψ at one η."""
     (part,) = _parts(family, np.array([eta]))
     root, mean, slope, _, variance, low, high = (float(moment[0]) for moment in _moments(family, part, clip))
     return Reference(root, slope, variance, max(high - mean, mean - low))
 
 
-_known_table = functools.lru_cache(maxsize=16)(ScoreTable)
-_known_reference = functools.lru_cache(maxsize=256)(_reference)
+def _kept(make: Callable[..., _Made], most: int) -> Callable[..., _Made]:
+    """Let numbers of dpmc's families be made once; a family of one's own may have changed."""
+    kept = functools.lru_cache(maxsize=most)(make)
+    return lambda family, *at: (kept if type(family).__module__ == families.__name__ else make)(family, *at)
 
 
-def _is_known(family: Any) -> bool:
-    """Return whether a family is of dpmc: its numbers are made once; one's own may have changed."""
-    return type(family).__module__ == families.__name__
-
-
-def score_table(family: Any, clip: float) -> ScoreTable:
-    """Return the table of a family."""
-    return (_known_table if _is_known(family) else ScoreTable)(family, clip)
-
-
-def reference(family: Any, clip: float, eta: float) -> Reference:
-    """Return root, slope, variance and bound of ψ at one η."""
-    return (_known_reference if _is_known(family) else _reference)(family, clip, eta)
+score_table = _kept(ScoreTable, 16)  #: of a family and a clip bound
+reference = _kept(_reference, 256)  #: of a family, a clip bound and one η
 
 
 def fresh(thing: Any) -> Any:
     """Return an object of dpmc's, or a copy of another: what it keeps of some rows must not reach others."""
     return thing if type(thing).__module__.startswith("dpmc.") else copy.deepcopy(thing)
-
-
-def in_support(family: Any, y: np.ndarray) -> np.ndarray:
-    """Return which outcomes (n,) a family can have."""
-    has, _ = families.SUPPORTS[family.support]
-    return np.asarray(np.isfinite(y) & has(y))
 
 
 def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
