@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc import api, releasing
-from dpmc.algorithms import answering
+from dpmc.algorithms import with_fact
 from dpmc.analysis.fit import Fit
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
@@ -94,7 +94,7 @@ def fit(
         then.
     """
     model = model_of(formula, codebook, family, prior_sd=prior_sd, **options)
-    (method,) = answering("is_of_regressions")
+    (method,) = with_fact("is_of_regressions")
     common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "progress": False}
     if ledger is None:
         for name, value in (("output", output), ("n", n)):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dpmc.algorithms import ALGORITHMS, algorithm_class, answering
+from dpmc.algorithms import ALGORITHMS, algorithm_class, with_fact
 from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.analysis.fitting import model_of
 from dpmc.analysis.plan import Plan, Prediction
@@ -187,12 +187,12 @@ class Twins:
     def suited(self) -> str:
         """Return the method that asks once and answers for this model; raise DpmcError if there is none."""
         first = self.problems[0]
-        for name in answering("is_planned"):
+        for name in with_fact("is_planned"):
             with suppress(DpmcError):
                 cast(Any, algorithm_class(name)).first_values(first.model, first.rows)
                 return name
         raise DpmcError(
-            f"model: {first.label}: none of {', '.join(answering('is_planned'))} answers for it; methods="
+            f"model: {first.label}: none of {', '.join(with_fact('is_planned'))} answers for it; methods="
             '"simulated-scores" may, methods="dp-penalty" tries chains, which takes minutes'
         )
 

@@ -39,8 +39,8 @@ def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 
     """Write the report of a fit as one HTML file; `file` is the name of the release that it is of."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
-    numbers = {key: float(about[key]) for key in ("epsilon", "delta")} | {"n": int(about["n"])}
-    said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers)
+    numbers = {key: sum(float(tree.attrs[key]) for tree in fit.trees) for key in ("epsilon", "delta")}
+    said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers, n=int(about["n"]))
     picture = io.BytesIO()
     if len(fit.names) > int(fit.model.design.intercept):
         forest(fit, level).savefig(picture, format="png", dpi=160, metadata={"Software": None})
@@ -57,7 +57,7 @@ def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 
         file=escape(file or "visits.nc"),
         again=escape(f'import dpmc\nfit = dpmc.Fit("{file or "visits.nc"}", prior_sd=1)\nprint(fit)'),
         codebook=escape(
-            "none: the model's arguments say it" if book is None else _yaml(json.loads(book.json()))
+            "none: the model's arguments say it" if book is None else _yaml(book.only(fit.model.columns))
         ),
         cite=escape(CITE.format(version=__version__)),
     )
@@ -70,7 +70,8 @@ def _facts(fit: Reading) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
     facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
-    facts["budget"] = f"epsilon {float(about['epsilon']):g}, delta {float(about['delta']):.3g}"
+    spent = [(float(tree.attrs["epsilon"]), float(tree.attrs["delta"])) for tree in fit.trees]
+    facts["budget"] = " and ".join(f"epsilon {epsilon:g}, delta {delta:.3g}" for epsilon, delta in spent)
     facts["prior"] = (
         f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
     )

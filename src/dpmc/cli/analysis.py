@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from dpmc.analysis import report
 from dpmc.analysis.fit import Fit
 from dpmc.analysis.fitting import fit as fitted
 from dpmc.cli import outputs
@@ -35,8 +34,19 @@ def read(options: argparse.Namespace) -> None:
     """Print what answers say, of one table: coefficients, contrasts; write a report, a table, a picture."""
     outputs.check_outputs(options, [("files", Path(file)) for file in options.files], _written(options))
     given = options.prior_sd
-    found = Fit(options.files, prior_sd=given[0] if given and len(given) == 1 else given)
-    _say(found, options, str(options.files[0]))
+    prior_sd = given[0] if given and len(given) == 1 else given
+    if not options.apart:
+        _say(Fit(options.files, prior_sd=prior_sd), options, str(options.files[0]))
+        return
+    if options.report or options.csv:
+        raise DpmcError("--apart: is for the text and --plot; a report and a CSV are of one answer")
+    fits = {Path(file).stem: Fit(file, prior_sd=prior_sd) for file in options.files}
+    for fit in fits.values():
+        _say(fit, argparse.Namespace(**{**vars(options), "plot": None}), "")
+    if options.plot:
+        from dpmc.analysis.forest import side_by_side
+
+        side_by_side(fits, options.level).savefig(options.plot, dpi=200)
 
 
 def _written(options: argparse.Namespace) -> list[tuple[str, Path | None]]:
@@ -57,4 +67,6 @@ def _say(fit: Fit, options: argparse.Namespace, file: str) -> None:
     if options.plot:
         fit.plot(options.plot, level=options.level)
     if options.report:
+        from dpmc.analysis import report  # matplotlib is slow to import
+
         report.write_report(fit, options.report, Path(file).name, options.level)
