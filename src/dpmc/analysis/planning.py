@@ -106,7 +106,7 @@ def plan(
         model = model_of(model, codebook, family, **options)
     elif codebook is not None or options:
         raise DpmcError(f"{next(iter(options), 'codebook')}: only with a formula; the model has its own")
-    *named, definition = named_model(model)
+    label, name, definition = named_model(model)
     definition = replace(definition, true_theta=_guessed(definition, guess or {}))
     sizes = [checked("n", count, one) for one in _several(definition.n or None if n is None else n)]
     budgets = [canonical_epsilon(one) for one in _several(epsilon)]
@@ -117,7 +117,7 @@ def plan(
     has_chains = any(not algorithm_class(each).asks for each in names)
     found: list[Prediction] = []
     for rows in sizes:
-        twins = Twins.of(named, definition, rows, rows if has_chains else min(rows, MOST_TWIN_ROWS))
+        twins = Twins.of(label, name, definition, rows, rows if has_chains else min(rows, MOST_TWIN_ROWS))
         for total in budgets:
             cell = Cell(
                 problem=twins.problems[0],
@@ -151,13 +151,13 @@ class Twins:
     seconds: float = 0.0  # of a method on one table of n rows, about
 
     @classmethod
-    def of(cls, named: Sequence[str], definition: Definition, n: int, m: int) -> Twins:
-        """Simulate m rows of each table of n, of a model with label and name."""
+    def of(cls, label: str, name: str, definition: Definition, n: int, m: int) -> Twins:
+        """Simulate m rows of each table of n, of a model."""
         temperature = definition.temperature(n)
         simulated = definition if m == n else replace(definition, tempering=None)
         problems: list[Problem] = []
         for k in range(TWINS):
-            made = datasets.build(*named, f"fresh-{k}", m, STARTS, definition=simulated)
+            made = datasets.build(label, name, f"fresh-{k}", m, STARTS, definition=simulated)
             if m < n:
                 of_n = replace(made, temperature=temperature * n / m, exact=Exact.unknown(made.dimension))
                 made = datasets.with_exact(of_n)

@@ -117,10 +117,7 @@ class Loop:
         arrays: dict[str, np.ndarray] = {"theta": self.state.theta, "carried": self.state.carried}
         about: dict[str, Any] = {"done": self.done, "reserved": self.reserved, "runs": []}
         for r, run in enumerate(self.runs):
-            if run.draws:
-                run.draws = [np.concatenate(run.draws, axis=1)]
-                run.counts = [np.concatenate(run.counts, axis=2)]
-                arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.draws[0], run.counts[0]
+            arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.joined()
             states = [{purpose: get_state(g) for purpose, g in streams.items()} for streams in run.streams]
             ledger = run.ledger.to_json(with_spent=False)
             name = [run.cell.epsilon, run.seed]
@@ -146,8 +143,7 @@ class Loop:
                 self.runs = [named[tuple(known["name"])] for known in about["runs"]]
                 for r, (run, known) in enumerate(zip(self.runs, about["runs"], strict=True)):
                     run.ledger = Ledger.from_json(known["ledger"])
-                    if f"draws_{r}" in saved:
-                        run.draws, run.counts = [saved[f"draws_{r}"]], [saved[f"counts_{r}"]]
+                    run.draws, run.counts = [saved[f"draws_{r}"]], [saved[f"counts_{r}"]]
                     for streams, states in zip(run.streams, known["streams"], strict=True):
                         for purpose, text in states.items():
                             set_state(streams[purpose], text)
