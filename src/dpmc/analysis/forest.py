@@ -1,4 +1,4 @@
-"""The picture of a fit: each coefficient with its interval, that without privacy, and the prior's."""
+"""The picture of a fit: each coefficient with its interval, that without noise, and the prior's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
 
 ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
-COLOURS = {"interval": "#1f5a8c", "without privacy": "#e08a1e"}
+COLOURS = {"interval": "#1f5a8c", "without noise": "#e08a1e"}
 
 
 def forest(fit: Reading, level: float = 0.9) -> Figure:
     """Draw the coefficients but the intercept, in units of their standardised predictors.
 
-    Beside each: the interval, the narrower one that these rows would have given without privacy, and in
+    Beside each: the interval, the narrower one of the same bounded answer without noise, and in
     percent how much of the variance is noise. A grey bar is the prior's interval where it fits in.
     """
     mean, sds, names = _standardised(fit)
@@ -61,7 +61,7 @@ def _standardised(fit: Reading) -> tuple[np.ndarray, list[np.ndarray], list[str]
     if not names:
         raise DpmcError("plot: there is no coefficient besides the intercept; print the summary")
     scale = 1.0 / np.abs(np.diag(fit.units))[first:]
-    sds = [np.sqrt(np.diag(m))[first:] * scale for m in (fit.covariance, fit.covariance_without_privacy)]
+    sds = [np.sqrt(np.diag(m))[first:] * scale for m in (fit.covariance, fit.covariance_without_noise)]
     return fit.mean[first:] * scale, sds, names
 
 
