@@ -8,7 +8,9 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.values import decimal
 
-GIVEN = "family n epsilon delta methods rows_per_person".split()  #: options that are arguments as they are
+ARGUMENTS = (
+    "family n epsilon delta methods rows_per_person".split()
+)  #: options that are arguments as they are
 
 
 def plan(options: argparse.Namespace) -> None:
@@ -22,7 +24,7 @@ def plan(options: argparse.Namespace) -> None:
         options.codebook,
         guess=dict(map(_pair, options.guess or ())),
         progress=not options.quiet,
-        **{name: getattr(options, name) for name in GIVEN},
+        **{name: getattr(options, name) for name in ARGUMENTS},
         **({} if options.prior_sd is None else {"prior_sd": options.prior_sd}),
     )
     if not options.quiet:
