@@ -303,9 +303,8 @@ class Twins:
             if self.names[-1] == RESIDUAL_SD:
                 sd = math.exp((self.units[0] @ theta + self.units[1])[-1])
                 said += [f"assumes: residual sd {sd:.3g}; half widths are about proportional to it"]
-        beyond = first.model.beyond_norm(first.rows) if hasattr(first.model, "beyond_norm") else None
-        if beyond is not None:
-            said.append(f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened")
+            if (beyond := self.model.design.beyond_norm(first.rows)) is not None:
+                said += [f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened"]
         return tuple(said)
 
 
