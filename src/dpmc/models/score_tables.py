@@ -115,55 +115,62 @@ def fresh(thing: Any) -> Any:
     return thing if type(thing).__module__.startswith("dpmc.") else copy.deepcopy(thing)
 
 
-def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return outcomes and weights of a sum or quadrature over the support, around the mean at η."""
+_Outcomes = tuple[np.ndarray, np.ndarray, np.ndarray]  #: y, weights, and the density's term of y alone, (m,)
+
+
+def _outcomes(family: Any, eta: float) -> _Outcomes:
+    """Return outcomes with weights of a sum or quadrature over the support, around the mean at η."""
     if family.support == "binary":
-        return np.array([0.0, 1.0]), np.ones(2)
-    if family.support == "counts":
-        return np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
-    mean = float(family.mean(np.array([eta]))[0])
-    if family.support == "positive":
-        t = np.linspace(-60.0, 8.0, 20_001)
-        return mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
-    t = np.linspace(-25.0, 25.0, 20_001)
-    return mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
-
-
-def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
+        y, weight = np.array([0.0, 1.0]), np.ones(2)
+    elif family.support == "counts":
+        y, weight = np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
+    else:
+        mean = float(family.mean(np.array([eta]))[0])
+        if family.support == "positive":
+            t = np.linspace(-60.0, 8.0, 20_001)
+            y, weight = mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
+        else:
+            t = np.linspace(-25.0, 25.0, 20_001)
+            y, weight = mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
     with np.errstate(all="ignore"):
-        base = families.log_base(family, y)
+        return y, weight, families.log_base(family, y)
+
+
+def _probabilities(family: Any, eta: np.ndarray, outcomes: _Outcomes) -> np.ndarray:
+    """Return probabilities (k, m) of outcomes at η (k,)."""
+    y, weight, base = outcomes
+    with np.errstate(all="ignore"):
         density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
     return np.where(np.isfinite(density), density, 0.0)
 
 
-def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return nodes in parts, each with outcomes and their weights, (m,) or one row for each node."""
+_Part = tuple[np.ndarray, _Outcomes]  #: nodes (k,) with their outcomes
+
+
+def _parts(family: Any, nodes: np.ndarray) -> list[_Part]:
+    """Return nodes in parts, each with outcomes."""
     parts = []
     if family.support in ("real", "positive"):
         for eta in nodes:
-            y, weight = _outcomes(family, float(eta))
-            parts.append((np.array([eta]), y, weight))
+            parts.append((np.array([eta]), _outcomes(family, float(eta))))
         return parts
-    y, weight = _outcomes(family, 0.0)
-    first = 0
+    outcomes, first = _outcomes(family, 0.0), 0
     while first < len(nodes):
         some = nodes[first : first + 64]
-        ends = _probabilities(family, some[[0, -1]], y, weight)
+        ends = _probabilities(family, some[[0, -1]], outcomes)
         kept = np.flatnonzero((ends > LEFT_OUT * ends.max(axis=1, keepdims=True)).any(axis=0))
         inside = slice(kept[0], kept[-1] + 1)
-        some = some[: max(1, MOST_AT_ONCE // len(y[inside]))]
-        parts.append((some, y[inside], weight[inside]))
+        y, weight, base = (each[inside] for each in outcomes)
+        some = some[: max(1, MOST_AT_ONCE // len(y))]
+        parts.append((some, (y, weight, base)))
         first += len(some)
     return parts
 
 
-def _moments(
-    family: Any, part: tuple[np.ndarray, np.ndarray, np.ndarray], clip: float
-) -> tuple[np.ndarray, ...]:
+def _moments(family: Any, part: _Part, clip: float) -> tuple[np.ndarray, ...]:
     """Return a, E h, κ, b, Var h, and the least and largest h of outcomes, at the nodes of a part (k,)."""
-    eta, y, weight = part
-    p = _probabilities(family, eta, y, weight)
+    (eta, outcomes), y = part, part[1][0]
+    p = _probabilities(family, eta, outcomes)
     p = p / p.sum(axis=1, keepdims=True)
 
     def mean(values: np.ndarray) -> np.ndarray:
@@ -178,7 +185,7 @@ def _moments(
         h = np.clip(score / root[:, None], -clip, clip)
     level = mean(h)
     reached = np.where(p > 0.0, h, level[:, None])
-    # Outcomes that are left out may reach the bound.
+    # _Outcomes that are left out may reach the bound.
     beyond = y[0] > 0.0 and family.support == "counts"
     low = np.minimum(reached.min(axis=1), -clip if beyond else np.inf)
     high = np.full(len(eta), clip) if family.support == "counts" else reached.max(axis=1)
@@ -190,12 +197,13 @@ def _nodes(family: Any) -> np.ndarray:
     """Return nodes of η, from the smallest to the largest at which the outcomes are known."""
     coarse = np.linspace(*ENDS, 241)
     usable, root = np.zeros(len(coarse), bool), np.zeros(len(coarse))
+    outcomes, are_same = _outcomes(family, 0.0), family.support in ("binary", "counts")
     for i, eta in enumerate(coarse):
-        y, weight = _outcomes(family, float(eta))
+        outcomes = outcomes if are_same else _outcomes(family, float(eta))
         with np.errstate(all="ignore"):
             mean = float(family.mean(np.array([eta]))[0])
-            p = _probabilities(family, np.array([eta]), y, weight)[0]
-            score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), y)), 0.0)
+            p = _probabilities(family, np.array([eta]), outcomes)[0]
+            score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), outcomes[0])), 0.0)
         root[i] = np.sqrt((p * score**2).sum())
         close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
@@ -212,9 +220,9 @@ def _nodes(family: Any) -> np.ndarray:
 def check_family(family: Any) -> None:
     """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
     eta = np.zeros(1)
-    y, weight = _outcomes(family, 0.0)
-    given = y.copy()
-    p = _probabilities(family, eta, y, weight)[0]
+    outcomes = _outcomes(family, 0.0)
+    y, given = outcomes[0], outcomes[0].copy()
+    p = _probabilities(family, eta, outcomes)[0]
     who = _name(family)
     if not abs(p.sum() - 1.0) < NEARLY:
         raise DpmcError(
