@@ -185,7 +185,7 @@ def _moments(family: Any, part: _Part, clip: float) -> tuple[np.ndarray, ...]:
         h = np.clip(score / root[:, None], -clip, clip)
     level = mean(h)
     reached = np.where(p > 0.0, h, level[:, None])
-    # _Outcomes that are left out may reach the bound.
+    # Outcomes that are left out may reach the bound.
     beyond = y[0] > 0.0 and family.support == "counts"
     low = np.minimum(reached.min(axis=1), -clip if beyond else np.inf)
     high = np.full(len(eta), clip) if family.support == "counts" else reached.max(axis=1)
