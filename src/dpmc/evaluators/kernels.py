@@ -250,7 +250,7 @@ def read_ratios(strips, s, first, end, alpha, gamma, bound):
 
 @njit(**ROW_SUMS)
 def first_from(strips, s, size, slope, limit, above):
-    """Return the first of `size` rows with slope · y ≥ limit, or `above` it, slope ≥ 0; or `size`."""
+    """Return the first of `size` rows with slope · y ≥ limit, or `above` it, slope ≥ 0; `size` if none."""
     first, left = 0, size
     while left > 0:
         half = (left + 1) // 2
