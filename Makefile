@@ -47,7 +47,8 @@ smoke: ## a small study from data to figures
 	$(MAKE) figures STUDY=smoke
 
 report: figures ## report.html: figures, searches if there were any, settings and run times of a study
-	.venv/bin/python -m snakemake --cores 1 --report report.html -- $(STUDY) $(searched)
+	STUDY="$(STUDY)" .venv/bin/python -m snakemake --cores 1 --report report.html \
+	    --report-metadata workflow/report/metadata.yaml -- $(STUDY) $(searched)
 
 gallery: figures ## docs/gallery/<study>: the figures of a study as PNG, its tables, settings found by search; pages in docs/results
 	for study in $(STUDY); do \

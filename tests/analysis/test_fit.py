@@ -24,7 +24,7 @@ def test_coefficients_are_those_of_the_table_with_intervals(counted: dpmc.Fit) -
     assert (narrow["upper"] < table["upper"]).all() and table["sd"].equals(narrow["sd"])
 
 
-def test_the_width_without_privacy_is_that_of_the_likelihood(counted: dpmc.Fit, people: pd.DataFrame) -> None:
+def test_the_width_without_noise_is_that_of_the_likelihood(counted: dpmc.Fit, people: pd.DataFrame) -> None:
     """The answer's own estimate, beside the Fisher information of the rows, which no answer has."""
     model = counted.model
     rows = people.assign(
@@ -36,9 +36,9 @@ def test_the_width_without_privacy_is_that_of_the_likelihood(counted: dpmc.Fit, 
     fisher = np.linalg.inv((z * np.exp(z @ theta)[:, None]).T @ z)
     exact = np.sqrt(np.diag(counted.units @ fisher @ counted.units.T))
     table = counted.to_frame()
-    assert np.allclose(table["without_privacy"], exact, rtol=0.15)
+    assert np.allclose(table["without_noise"], exact, rtol=0.15)
     assert ((table["noise"] > 0.0) & (table["noise"] < 0.9)).all()
-    assert np.allclose(table["noise"], 1.0 - (table["without_privacy"] / table["sd"]) ** 2)
+    assert np.allclose(table["noise"], 1.0 - (table["without_noise"] / table["sd"]) ** 2)
 
 
 def test_contrasts_are_linear_in_the_coefficients(counted: dpmc.Fit) -> None:
@@ -120,6 +120,17 @@ def test_a_proportion_and_an_exposure(people: pd.DataFrame) -> None:
     assert (np.abs(change[1:]) < 5 * plain.to_frame()["sd"].to_numpy()[1:]).all()
 
 
+def test_a_larger_clip_bound_is_nearer_to_least_squares_if_residuals_are_skewed() -> None:
+    """Bounded scores are unbiased for normal residuals; here they are exponential."""
+    generator = np.random.default_rng(1)
+    age = generator.uniform(18, 100, 20_000)
+    income = 1_000.0 * age + 40_000.0 * (generator.exponential(1.0, 20_000) - 1.0)
+    table = pd.DataFrame({"age": age, "income": income})
+    exact = np.polynomial.polynomial.polyfit(age, income, 1)
+    usual, large = (dpmc.fit("income ~ age", table, BOOK, epsilon=5, clip=clip) for clip in (1.0, 5.0))
+    assert abs(usual.mean[0] - exact[0]) > 3_000 > 3 * abs(large.mean[0] - exact[0])
+
+
 def test_a_release_is_read_again_from_its_file_alone(released: Path) -> None:
     found = dpmc.Fit(released)
     assert found.is_release and "may be published" in repr(found)
@@ -154,6 +165,9 @@ def test_two_releases_make_one_answer(released: Path, people: pd.DataFrame) -> N
         ({"family": "gamma"}, "family: 'gamma' must be one of linear, logistic, poisson"),
         ({"output": "x.nc"}, "output: 'x.nc': only a release has it; give its ledger"),
         ({"n": 7}, "n: 7: only a release has it"),
+        ({"epsilon": "inf"}, "epsilon: 'inf' must be a budget"),
+        ({"ledger": "x.ledger", "seed": 3}, "seed: 3: the noise of a release is secret"),
+        ({"clip": -1.0}, "clip: -1.0"),
         ({"formula": "visits ~ scale(age)"}, "scale.*the codebook standardises it"),
         ({"formula": "visits ~ hight"}, "hight"),
         ({"epsilon": 0.001}, "noisy-scores: n mu is .* intervals hold from"),

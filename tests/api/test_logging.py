@@ -49,16 +49,10 @@ def test_records_have_the_name_of_the_package(caplog: pytest.LogCaptureFixture) 
     assert not any(record.getMessage().startswith("dpmc: warning") for record in caplog.records)
 
 
-def test_a_search_says_beforehand_how_long_it_takes_and_keeps_what_is_fixed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_search_keeps_what_is_fixed() -> None:
     model: Any = dpmc.LinearRegression("y", ["x"], true_theta=[0.5, 1.0], tempering=50)
     fixed = {"clip_l": 6.0, "steps": 3}
     found = dpmc.tune(model, 500, "dp-hmc", epsilon=4, trials=2, seeds=1, fixed=fixed)
-    texts = [record.getMessage() for record in caplog.records]
-    [when] = [i for i, text in enumerate(texts) if text.startswith("search LinearRegression dp-hmc: about ")]
-    assert " for 2 trials, and finals" in texts[when]
-    assert all("trials, " not in text or i >= when for i, text in enumerate(texts)), "before the first trial"
     assert {name: found["hyperparameters"][name] for name in fixed} == fixed
     assert not fixed.keys() & set(found["search"]["free"]) and "step_size" in found["search"]["free"]
     with pytest.raises(dpmc.DpmcError, match="fixed: clipp: unknown .* did you mean clip_"):

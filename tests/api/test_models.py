@@ -141,7 +141,10 @@ LIKELIHOOD = Normal().log_likelihood
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: dpmc.Model(2, len, colour="red"), "Model: 'colour' is unknown; known: columns, parameters"),
+        (
+            lambda: dpmc.Model(2, len, colour="red"),
+            "Model: 'colour' is unknown; known: columns, codebook, parameters",
+        ),
         (lambda: draws(dpmc.Model("two", LIKELIHOOD)), "dimension: 'two' must be a whole number"),
         (lambda: draws(dpmc.Model(2, LIKELIHOOD, columns=["a", "a"])), "columns: .* different names"),
         (lambda: draws(dpmc.Model(2, LIKELIHOOD, log_prior_gradient=np.negative)), "without log_prior"),

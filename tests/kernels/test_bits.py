@@ -1,5 +1,6 @@
 """Equal bits: however a run is cut into blocks, computed beside others, thinned, stopped and resumed."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from dpmc.common.streams import stream
 from dpmc.data import chain_files
 from dpmc.privacy.events import NonPrivateQuery
 from dpmc.sampling import loop
-from dpmc.sampling.loop import Cell, sample
+from dpmc.sampling.loop import Cell, Loop, sample
 from dpmc.sampling.run import stream_names
 from kernels.cells import HYPERPARAMETERS, cell, problem
 
@@ -120,7 +121,15 @@ def test_a_resumption_without_its_streams_is_detected(method: str, tmp_path: Pat
     if "jittered" in method:
         monkeypatch.setattr(qmc.Halton, "fast_forward", lambda self, n: self)
     else:
-        monkeypatch.setattr("dpmc.sampling.loop.set_state", lambda generator, text: None)
+        resume = Loop.resume
+
+        def forgetting(loop: Loop, checkpoint: Path) -> None:
+            streams = copy.deepcopy([run.streams for run in loop.all_runs])
+            resume(loop, checkpoint)
+            for run, its in zip(loop.all_runs, streams, strict=True):
+                run.streams = its
+
+        monkeypatch.setattr(Loop, "resume", forgetting)
     generator = np.random.default_rng(1)
     finished = killed_and_resumed([cell(method)], [0], tmp_path / "c", generator, monkeypatch)
     with pytest.raises(AssertionError):

@@ -41,7 +41,13 @@ def mentioned(text: str) -> set[str]:
 
 
 #: Files that simulate rows, which are public: of private data they use the interface for algorithms alone.
-SIMULATING = {"answers.py", "noisy_statistics.py", "simulated_scores.py", "simulated_likelihood.py"}
+SIMULATING = {
+    "answers.py",
+    "noisy_scores.py",
+    "noisy_statistics.py",
+    "simulated_scores.py",
+    "simulated_likelihood.py",
+}
 
 
 def used_of_private(text: str) -> set[str]:

@@ -452,7 +452,10 @@ QUESTIONS, TABLE, ANSWERS, ROUNDS = (
         "algorithms.noisy_scores",
     )
 )
-OF_S, OF_M = "2.0 * self.bound / (A * np.sqrt(B))", "self.largest_information / (A * np.sqrt(self.share))"
+OF_S, OF_M = (
+    "most * 2.0 * self.bound / (A * np.sqrt(B))",
+    "most * self.largest_information / (A * np.sqrt(self.share))",
+)
 SECOND_MOMENTS = "np.outer(step, step) + A @ covariance @ B"  #: of steps, on which M's noise acts
 #: (module, function, shape) -> name: a piece of the shape, what replaces it, and the checks that complain.
 FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
@@ -579,10 +582,10 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (ROUNDS, "questions", "method.mu * np.sqrt(length)"): {
         "lengths asked at the whole budget": ("np.sqrt(length)", "1.0", "queries"),
     },
-    (ROUNDS, "posterior_given", "sds[:p] ** 2"): {
+    (ROUNDS, "_known", "sds[:p] ** 2"): {
         "prior sd as variance": (" ** 2", "", "prior"),
     },
-    (ROUNDS, "posterior_given", "float(sds[p]) ** 2"): {
+    (ROUNDS, "_known", "float(sds[p]) ** 2"): {
         "prior sd of ln sd as variance": (" ** 2", "", "prior"),
     },
     (ROUNDS, "questions", "answer.at + A * B"): {

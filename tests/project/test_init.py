@@ -10,7 +10,11 @@ import pytest
 
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
-from pipeline_copy import snakemake
+from dpmc.metrics.cell import second_half_of
+from dpmc.reports import plots
+from dpmc.studies import load_study
+from dpmc.studies.figures import declared_figure
+from pipeline_copy import ROOT, snakemake
 
 
 @pytest.fixture
@@ -52,6 +56,41 @@ def test_the_rows_are_simulated_from_the_seed(tmp_path: Path) -> None:
 def test_snakemake_plans_the_project_with_the_settings_of_its_command_line(project: Path) -> None:
     planned = snakemake(Path(), "--dry-run", "--quiet", "rules", "--config", "job=chain")
     assert re.search(r"^sample_regression_regression +24$", planned, re.M)  # 2 methods, 3 epsilons, 4 seeds
+
+
+def test_a_project_has_the_profiles_of_clusters_and_runs_from_elsewhere(
+    project: Path, tmp_path: Path
+) -> None:
+    for name in ("slurm", "generic"):
+        assert (project / f"profiles/{name}/profile.yaml").read_bytes() == (
+            ROOT / f"profiles/{name}/profile.yaml"
+        ).read_bytes()
+    where = ("--snakefile", str(project / "Snakefile"), "--directory", str(project))
+    assert "Draw figure coefficients of regression" in snakemake(tmp_path, "--dry-run", *where)
+
+
+def test_the_figure_of_a_project_needs_no_exact_posterior(project: Path) -> None:
+    """On own rows there is none: a bar for each run and parameter, from the chains alone."""
+    text = (project / "regression.py").read_text()
+    (project / "regression.py").write_text(text[: text.index("    # Optional, if the posterior")])
+    study = load_study("regression.yaml")
+    cells = [cell for cell in study.cells() if cell[2] == "4"]
+    study.models["regression"] = study.models["regression"].model_copy(update={"epsilons": ("4",)})
+    for model, method, epsilon in cells:
+        cell = ("--model", model, "--method", method, "--epsilon", epsilon, "--iterations", "40", "--quiet")
+        output = f"results/regression/chains/{model}/{method}/eps-{epsilon}/seed-{{seed}}.nc"
+        seeds = ("--seed", *map(str, range(study.seeds)))
+        assert main(("sample", "--study", "regression.yaml", *cell, *seeds, "--output", output)) == 0
+    models, files = plots.reads("coefficients", study)
+    assert models == [] and len(files) == 8 and all(file.is_file() for file in files)
+    figure = plots.draw(
+        plots.ToDraw(declared_figure(study.path, "coefficients"), None, study, Path("results"))
+    )
+    assert len(figure.axes) == 2  # intercept and slope
+    dots = [line for line in figure.axes[1].lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
+    means = [float(line.get_ydata()[0]) for line in dots]
+    kept = [np.concatenate([*second_half_of(read_chain(file))])[:, 1].mean() for file in files]
+    assert sorted(means) == pytest.approx(sorted(kept))
 
 
 def test_a_project_may_have_keys_of_its_own_but_no_misspelt_ones(project: Path) -> None:
@@ -105,9 +144,30 @@ def test_the_commands_of_the_readme_work(project: Path) -> None:
 @pytest.mark.slow
 def test_snakemake_runs_the_project_to_its_figure(project: Path) -> None:
     snakemake(Path())
-    for name in ("comparison.png", "comparison.pdf"):
+    for name in ("coefficients.png", "coefficients.pdf"):
         assert (project / "figures/regression" / name).stat().st_size > 10_000
     metrics = pd.read_csv(project / "results/regression/metrics.csv", dtype={"epsilon": str})
     errors = metrics.value[(metrics.metric == "mean_error") & (metrics.epsilon == "4")]
     assert len(errors) == 8 and errors.median() < 0.1  # posterior standard deviations are 0.1
     assert "Nothing to be done" in snakemake(Path())
+
+
+def test_a_project_answers_a_formula_at_each_epsilon(project: Path) -> None:
+    """Its rules of `dpmc fit` and `dpmc read` run, also with another table."""
+    table = pd.DataFrame({"visits": [0, 1, 2, 3] * 500, "female": ["f", "m"] * 1000})
+    table.to_csv("people.csv", index=False)
+    Path("people.yaml").write_text(
+        "fields:\n- {name: visits, type: integer, constraints: {minimum: 0, maximum: 50}}\n"
+        "- {name: female, type: boolean, trueValues: [f], falseValues: [m]}\n"
+    )
+    text = Path("Snakefile").read_text()
+    line = '"measurements.csv", "measurements.yaml", "y ~ x", "linear"'
+    assert text.count(line) == 1
+    Path("Snakefile").write_text(
+        text.replace(line, '"people.csv", "people.yaml", "visits ~ female", "poisson"')
+    )
+    snakemake(Path(), "answers/coefficients.png")
+    assert [f"eps-{epsilon}.html" for epsilon in (1, 2, 4)] == sorted(
+        path.name for path in Path("answers").glob("*.html")
+    )
+    assert list(pd.read_csv("answers/eps-4.csv", index_col="coefficient").index) == ["intercept", "female"]

@@ -43,7 +43,7 @@ def test_wheel_has_every_file_of_the_package_studies_tables_and_workflow(unpacke
     assert "dpmc = dpmc.__main__:main" in commands.read_text()
     assert (unpacked / "dpmc/py.typed").exists()  # type checkers read the annotations of an installed dpmc
     shipped = unpacked / "dpmc" / "shipped_files"
-    for room in ("config", "data/published", "workflow"):
+    for room in ("config", "data/published", "workflow", "profiles"):
         assert files(shipped / room) == files(ROOT / room)
     assert files(shipped) >= {"Snakefile", "environment.yml", "environment.post-deploy.sh"}
 
@@ -78,4 +78,4 @@ def test_a_chain_of_a_published_study_in_an_empty_folder(unpacked: Path, tmp_pat
 def test_a_project_written_by_the_wheel_is_planned(unpacked: Path, tmp_path: Path) -> None:
     run(unpacked, tmp_path, "-m", "dpmc", "init")
     planned = run(unpacked, tmp_path, "-m", "snakemake", "--cores", "1", "--dry-run")
-    assert "sample_regression_regression" in planned and "Draw figure comparison of regression" in planned
+    assert "sample_regression_regression" in planned and "Draw figure coefficients of regression" in planned

@@ -183,7 +183,7 @@ def test_a_model_that_no_answer_serves_says_how_to_ask_for_chains(monkeypatch: p
 
     monkeypatch.setattr(planning, "first_setting", no_chain)
     with pytest.raises(
-        dpmc.DpmcError, match='mixture: none of noisy-scores .* methods="dp-penalty" tries chains'
+        dpmc.DpmcError, match='mixture: none of noisy-scores, .* methods="dp-penalty" tries chains'
     ):
         dpmc.plan("mixture", n=2000, epsilon=1)
 

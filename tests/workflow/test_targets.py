@@ -1,5 +1,6 @@
 """What plain `snakemake <target>` plans: a figure costs its models, a study all it promises."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -100,3 +101,16 @@ def test_a_list_is_asked_for_by_that_name(tmp_path):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**SMALL, "figures": "circle"}))
     with pytest.raises(DpmcError, match=r"figures: 'circle': must be a list, such as \[a, b\]$"):
         load_study(tmp_path / "small.yaml")
+
+
+def test_the_rules_drawn_in_the_docs_are_those_of_snakemake(folder):
+    drawn = re.search(
+        r"^data +->.*?(?=^```)", (ROOT / "docs/explanation/architecture.md").read_text(), re.M | re.S
+    )
+    edges = {(a, b) for line in drawn[0].splitlines() for a in [line.split()[0]] for b in line.split()[2:]}
+    printed = snakemake(folder, "--rulegraph", "mermaid-js", "--", "smoke")
+    named = {
+        key: re.sub("^sample_.*", "sample", name) for key, name in re.findall(r"(id\d+)\[(.*)\]", printed)
+    }
+    named = {key: "table" if name == "readable_table" else name for key, name in named.items()}
+    assert edges == {(named[a], named[b]) for a, b in re.findall(r"(id\d+) --> (id\d+)", printed)}

@@ -8,11 +8,13 @@ Tables are those listed in the study; their numbers are read from the folder res
 import base64
 import html
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from dpmc.common.version import made_by
 from dpmc.reports import plots, tables
 from dpmc.reports.plots.style import method_styles, metric_title, model_title
 from dpmc.studies import Study, load_study
@@ -21,12 +23,20 @@ from dpmc.studies.figures import declared_figure
 LIMIT = 3.0  # standard errors within which medians are said to agree
 LONG = 50  # rows; a table with more is folded
 STYLE = """
-body { font: 16px/1.5 sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
-figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
-figcaption, .note { color: #444; font-size: 0.9rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1rem; }
-th, td { padding: 0.15rem 0.6rem; text-align: left; } thead tr { border-bottom: 1px solid #222; }
+:root { color-scheme: light dark; --ink: #222; --pale: #444; --paper: #fff; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ddd; --pale: #bbb; --paper: #181818; }
+  a { color: #8bf; } }
+body { font: 16px/1.5 sans-serif; color: var(--ink); background: var(--paper); overflow-wrap: anywhere;
+  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 3rem; border-top: 1px solid #888; padding-top: 1rem; }
+figure { margin: 1rem 0; } img { max-width: 100%; height: auto; background: #fff; cursor: zoom-in; }
+label input { position: absolute; opacity: 0; } input:focus-visible + img { outline: 3px solid #48f; }
+input:checked + img { position: fixed; inset: 0; z-index: 1; width: 100%; height: 100%; object-fit: contain;
+  cursor: zoom-out; }
+figcaption, .note { color: var(--pale); font-size: 0.9rem; }
+.wide { overflow-x: auto; overflow-wrap: normal; }
+table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1rem; }
+th, td { padding: 0.15rem 0.6rem; text-align: left; } thead tr { border-bottom: 1px solid var(--ink); }
 summary { cursor: pointer; }
 """
 
@@ -40,7 +50,10 @@ def figure_section(picture: Path, study: Study) -> Section:
     title = declared.title or picture.stem.replace("-", " ")
     data = base64.b64encode(picture.read_bytes()).decode()
     words = html.escape(f"{title}: {caption.partition('. ')[0]}")  # for those who do not see it
-    image = f'<img alt="{words}" src="data:image/png;base64,{data}">'
+    enlarge = (
+        f'<input type="checkbox" aria-label="enlarge {html.escape(title)}">'  # by click or space, no script
+    )
+    image = f'<label>{enlarge}<img alt="{words}" src="data:image/png;base64,{data}"></label>'
     files = f'<a href="{picture.stem}.pdf">{picture.stem}.pdf</a>'
     below = f"<figcaption>{html.escape(caption)} {files}</figcaption>"
     if declared.text:
@@ -102,7 +115,8 @@ def page(study: Study, sections: Sequence[Section]) -> str:
         f"<title>{html.escape(study.title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style></head>\n<body><h1>{html.escape(study.title)}</h1>\n"
-        f'<p class="note">Each cell (model, method, ε) has {study.seeds} independent runs.</p>\n'
+        f'<p class="note">Each cell (model, method, ε) has {study.seeds} independent runs. '
+        f"Study {study.name}, made by {made_by()} on {time.strftime('%Y-%m-%d')}.</p>\n"
         f"<nav><ol>\n{contents}</ol></nav>\n{body}\n</body></html>\n"
     )
 

@@ -38,7 +38,7 @@ _CLASSES = {
 ALGORITHMS = tuple(_CLASSES)
 
 
-def answering(fact: str) -> list[str]:
+def with_fact(fact: str) -> list[str]:
     """Return the names of the algorithms whose class says that it has a fact, such as `is_of_regressions`."""
     return [name for name in ALGORITHMS if getattr(algorithm_class(name), fact, False)]
 

@@ -8,6 +8,7 @@ What was asked and answered is a group of the file.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpmc.algorithms.hyperparameters import positive
 from dpmc.base import FREE_DRAWS, Algorithm, Draws, Model, Needs, Posterior, PrivateData, State, Values
 
 Answered = Mapping[str, np.ndarray]  #: what was asked and answered, by name
+ArraysOf = Mapping[str, tuple[str, ...]]  #: dimensions by name
 BEYOND_ROUNDING = 1.0 + 1e-12  #: more than the rounding errors of a sum of costs
 
 
@@ -28,6 +30,19 @@ class About(NamedTuple):
     temperature: float
     model: Any  # with its prior; None unless a posterior `needs_model`
     prior_sd: np.ndarray | None  # (d,) of a normal prior around 0, in place of the answers' own
+
+
+def of_rounds(fields: Sequence[str], vectors: Sequence[str], matrices: Sequence[str]) -> ArraysOf:
+    """Return the dimensions of arrays that have an entry for each round; those left are of numbers."""
+    axes = dict.fromkeys(vectors, ("coefficient",)) | dict.fromkeys(
+        matrices, ("coefficient", "other_coefficient")
+    )
+    return MappingProxyType({name: ("round", *axes.get(name, ())) for name in fields})
+
+
+def stacked(rounds: Sequence[Any]) -> dict[str, np.ndarray]:
+    """Return rounds, tuples of one type, as arrays by name with a leading axis of rounds."""
+    return {name: np.array([getattr(one, name) for one in rounds]) for name in type(rounds[0])._fields}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmc.algorithms.hyperparameters import choice, flag, integer, lengths, positive
-from dpmc.algorithms.leapfrog import Hamiltonian, Jitter
+from dpmc.algorithms.hyperparameters import flag, integer, lengths, positive
+from dpmc.algorithms.leapfrog import Hamiltonian, Jitter, jitter
 from dpmc.base import Needs, PrivateData, Queries
 from dpmc.privacy.events import GaussianQuery
 
@@ -35,12 +35,7 @@ class DPHMC(Hamiltonian):
     clip_l: float = positive("clip bound of a row's log ratio, nats per unit distance", searched=True)
     clip_g: float = positive("clip bound of the norm of a row's gradient", searched=True)
     reuse_gradients: bool = flag("take the first gradient from the previous iteration")
-    jitter: Jitter = choice(
-        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)",
-        "none",
-        "halton",
-        or_range=True,
-    )
+    jitter: Jitter = jitter()
 
     first_iterations = 200
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpmc.algorithms.hyperparameters import choice, integer, lengths, positive
-from dpmc.algorithms.leapfrog import Hamiltonian, Jitter
+from dpmc.algorithms.leapfrog import Hamiltonian, Jitter, jitter
 from dpmc.base import PrivateData, Queries
 from dpmc.privacy.events import NonPrivateQuery
 
@@ -26,12 +26,7 @@ class HMC(Hamiltonian):
     clip_distance: str = choice(
         "clip by ‖θ − θ'‖, or by |Σ(θ − θ')| as the code behind Figure 6.2", "text", "as_coded"
     )
-    jitter: Jitter = choice(
-        "multiply η in each iteration by a uniform number on (0, 1) or (a, b)",
-        "none",
-        "halton",
-        or_range=True,
-    )
+    jitter: Jitter = jitter()
 
     reuse_gradients = True
 

@@ -5,15 +5,22 @@ q += ½η∇ and θ += u²ηM⁻¹q, so that u appears only in the step of θ.
 """
 
 from abc import abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dpmc.algorithms.acceptance import metropolis, prior_ratio
+from dpmc.algorithms.hyperparameters import choice
 from dpmc.base import Algorithm, Draws, Generators, Model, Needs, PrivateData, State
 
 #: η is multiplied in each iteration by a uniform number on (0, 1), if it is "halton", or on (a, b).
 Jitter = Literal["none", "halton"] | tuple[float, float]
+
+
+def jitter() -> Any:
+    """Declare the jitter of step sizes."""
+    meaning = "multiply η in each iteration by a uniform number on (0, 1) or (a, b)"
+    return choice(meaning, "none", "halton", or_range=True)
 
 
 class Hamiltonian(Algorithm):

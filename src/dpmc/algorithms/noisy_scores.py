@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from dpmc.algorithms.answers import About, Answer, Answered
+from dpmc.algorithms.answers import About, Answer, Answered, of_rounds, stacked
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
 from dpmc.algorithms.score_answers import (
     Belief,
@@ -77,7 +77,12 @@ class NoisyScores(Answer):
 
     is_of_regressions = is_planned = True
     asks = frozenset({LENGTH, SCORES})
-    arrays = MappingProxyType({**Round.dimensions(), "prior_sd": ("parameter",)})
+    arrays = MappingProxyType(
+        {
+            **of_rounds(Round._fields, ["at", "scores"], ["whitening", "information"]),
+            "prior_sd": ("parameter",),
+        }
+    )
     explanation = "Noisy scores ask a few times; draws from the posterior given the answers cost nothing."
 
     @property
@@ -270,7 +275,7 @@ class Search:
     @property
     def answered(self) -> Answered:
         """Return what was asked and answered, and the prior: all that a posterior needs."""
-        return {**Round.stacked(self.rounds), "prior_sd": np.asarray(self.model.prior_sd, float)}
+        return {**stacked(self.rounds), "prior_sd": np.asarray(self.model.prior_sd, float)}
 
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""

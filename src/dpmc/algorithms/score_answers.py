@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2, norm
 
+from dpmc.algorithms.answers import stacked
 from dpmc.models.score_tables import Reference
 from dpmc.privacy.questions import ScoreAnswer, ScoreQuestion
 
@@ -81,18 +82,6 @@ class Round(NamedTuple):
         )
 
     @classmethod
-    def dimensions(cls) -> dict[str, tuple[str, ...]]:
-        """Return the dimensions of the arrays of an answer by name."""
-        own = {"at": 1, "scores": 1, "whitening": 2, "information": 2}
-        axes = ("coefficient", "other_coefficient")
-        return {name: ("round", *axes[: own.get(name, 0)]) for name in cls._fields}
-
-    @classmethod
-    def stacked(cls, rounds: Sequence[Round]) -> dict[str, np.ndarray]:
-        """Return the rounds as arrays with a leading axis of rounds."""
-        return {name: np.array([getattr(one, name) for one in rounds]) for name in cls._fields}
-
-    @classmethod
     def unstacked(cls, arrays: Mapping[str, np.ndarray]) -> list[Round]:
         """Return rounds from arrays, the inverse of `stacked`."""
         return [cls(*values) for values in zip(*(arrays[name] for name in cls._fields), strict=True)]
@@ -103,7 +92,7 @@ def mean_of(rounds: Sequence[Round]) -> Round:
 
     It is exact as far as E s is linear between the rounds' θ.
     """
-    arrays = Round.stacked(rounds)
+    arrays = stacked(rounds)
     means = {name: arrays[name].mean(axis=0) for name in ("at", "scores", "information", "squares", "spread")}
     # The first of the main rounds has the least budget.
     sds = {name: np.sqrt((arrays[name] ** 2).mean() / len(rounds)) for name in ("noise_sd", "information_sd")}

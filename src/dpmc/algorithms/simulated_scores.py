@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmc.algorithms import simulated_likelihood as simulation
-from dpmc.algorithms.answers import Answer, Answered
+from dpmc.algorithms.answers import Answer, Answered, of_rounds, stacked
 from dpmc.algorithms.hyperparameters import numbers
 from dpmc.algorithms.simulated_likelihood import Found, Likelihood
 from dpmc.base import Model, Posterior, PrivateData, Queries
@@ -61,15 +60,7 @@ class SimulatedScores(Answer):
 
     uses_gradients = True
     asks = frozenset({SIMULATED})
-    arrays = MappingProxyType(
-        {
-            "at": ("round", "coefficient"),
-            "whitening": ("round", "coefficient", "other_coefficient"),
-            "bound": ("round",),
-            "noise_sd": ("round",),
-            "scores": ("round", "coefficient"),
-        }
-    )
+    arrays = of_rounds(GradientRound._fields, vectors=["at", "scores"], matrices=["whitening"])
 
     def queries(self, n: int) -> Queries:
         multiplier = self.noise_multiplier
@@ -205,11 +196,6 @@ class SimulatedScores(Answer):
 def answered_round(asked: GradientQuestion, numbers: np.ndarray) -> GradientRound:
     """Return a round of a question and its noisy answer, in units of its noise."""
     return GradientRound(asked.theta, asked.whitening, asked.clip, asked.noise_sd, numbers * asked.noise_sd)
-
-
-def stacked(rounds: list[GradientRound]) -> dict[str, np.ndarray]:
-    """Return rounds as the arrays of an answer."""
-    return {name: np.array([getattr(one, name) for one in rounds]) for name in GradientRound._fields}
 
 
 def likelihood(model: Any, answer: GradientRound, n: int, count: int) -> Likelihood:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpmc.analysis import forest, report
 from dpmc.analysis.reading import Reading
 from dpmc.common.files import given_path
 
@@ -21,6 +20,8 @@ class Fit(Reading):
 
     def plot(self, path: str | Path | None = None, *, along: str | None = None, level: float = 0.9) -> Figure:
         """Draw coefficients with intervals, or expected outcomes along a column; write them to `path`."""
+        from dpmc.analysis import forest  # matplotlib is slow to import
+
         figure = forest.forest(self, level) if along is None else forest.bands(self, along, level)
         if path is not None:
             figure.savefig(given_path(path, "plot"), dpi=200)
@@ -28,4 +29,6 @@ class Fit(Reading):
 
     def report(self, path: str | Path, level: float = 0.9) -> Path:
         """Write one HTML file with question, guarantee, answer, picture, codebook and how to draw again."""
+        from dpmc.analysis import report
+
         return report.write_report(self, path, level=level)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmc import api, releasing
-from dpmc.algorithms import answering
+from dpmc.algorithms import with_fact
 from dpmc.analysis.fit import Fit
 from dpmc.common.errors import DpmcError
+from dpmc.common.streams import canonical_epsilon
 from dpmc.common.values import shown
 from dpmc.models import regression
 
@@ -53,6 +54,7 @@ def fit(
     output: str | Path | None = None,
     n: int | None = None,
     prior_sd: ArrayLike = 10.0,
+    clip: float | None = None,
     rows_per_person: int = 1,
     seed: int = 0,
     progress: bool = True,
@@ -82,6 +84,11 @@ def fit(
         Of a release: the number of rows, known without looking at them; None: those of the table.
     prior_sd
         Of the normal prior around 0 of each coefficient of standardised predictors; one number, or one each.
+    clip
+        Bound of a row's score, in standard deviations of scores; None: the one that is predicted to be best
+        if the family is right. Bounded scores are unbiased for the family alone: where outcomes or residuals
+        are skewed or have heavy tails, estimates differ from least squares or maximum likelihood. A larger
+        bound, for example 4, brings them nearer, with more noise.
     rows_per_person
         In the lab: the guarantee is that of a person with so many rows; the codebook names their column.
     options
@@ -94,8 +101,16 @@ def fit(
         then.
     """
     model = model_of(formula, codebook, family, prior_sd=prior_sd, **options)
-    (method,) = answering("is_of_regressions")
-    common: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "progress": False}
+    (method,) = with_fact("is_of_regressions")
+    if canonical_epsilon(epsilon) == "inf":
+        raise DpmcError("epsilon: 'inf' must be a budget: without privacy use statsmodels, or dpmc.plan")
+    values = {} if clip is None else {"clip": clip}
+    common: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "hyperparameters": values,
+        "progress": False,
+    }
     if ledger is None:
         for name, value in (("output", output), ("n", n)):
             if value is not None:
@@ -103,6 +118,8 @@ def fit(
         common |= {"seed": seed, "rows_per_person": rows_per_person}
         tree = api.sample(model, data, method, **common)
     else:
+        if seed:
+            raise DpmcError(f"seed: {shown(seed)}: the noise of a release is secret, and has none")
         if rows_per_person != 1:
             raise DpmcError("rows_per_person: a release protects one row; give a table with one row a person")
         tree = releasing.release(model, data, method, ledger=ledger, output=output, n=n, **common)

@@ -1,67 +1,90 @@
-"""The picture of a fit: each coefficient with its interval, that without privacy, and the prior's."""
+"""The picture of a fit: each coefficient with its interval, that without noise, and the prior's."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
-COLOURS = {"interval": "#1f5a8c", "without privacy": "#e08a1e"}
+COLOURS = {"interval": "#1f5a8c", "without noise": "#e08a1e"}
 
 
 def forest(fit: Reading, level: float = 0.9) -> Figure:
     """Draw the coefficients but the intercept, in units of their standardised predictors.
 
-    Beside each: the interval, the narrower one that these rows would have given without privacy, and in
+    Beside each: the interval, the narrower one of the same bounded answer without noise, and in
     percent how much of the variance is noise. A grey bar is the prior's interval where it fits in.
     """
-    from matplotlib.figure import Figure
+    mean, sds, names = _standardised(fit)
+    side, axes = interval_sds(level), _axes(len(names))
+    noise = np.clip(1.0 - (sds[1] / sds[0]) ** 2, 0.0, 1.0)
+    first = int(fit.model.design.intercept)
+    prior = np.broadcast_to(fit.prior_sd, fit.model.dimension)[first : first + len(names)]
+    place = np.arange(len(names))[::-1]
+    widest = 1.1 * float(np.max(np.abs(mean) + side * sds[0]))
+    shown = np.minimum(side * prior, widest)
+    axes.barh(place, 2.0 * shown, left=-shown, height=0.62, color="0.93", label="prior, cut at the frame")
+    for (label, colour), sd, shift in zip(COLOURS.items(), sds, (0.12, -0.16), strict=True):
+        ends = mean - side * sd, mean + side * sd
+        axes.hlines(place + shift, *ends, color=colour, linewidth=2.4, label=label)
+    axes.plot(mean, place + 0.12, "o", color=COLOURS["interval"], markersize=5)
+    axes.set_xlim(-widest, widest)
+    labels = [f"{name}  ({share:.0%} noise)" for name, share in zip(names, noise, strict=True)]
+    return _labelled(axes, place, labels, level)
 
+
+def side_by_side(fits: Mapping[str, Reading], level: float = 0.9) -> Figure:
+    """Draw the coefficients of several answers beside each other, by their labels, as `forest` does one."""
+    named = [_standardised(fit) for fit in fits.values()]
+    names = named[0][2]
+    if any(other != names for _, _, other in named):
+        raise DpmcError("plot: answers beside each other must have the same coefficients")
+    side, axes = interval_sds(level), _axes(len(names) * len(fits) / 2.0)
+    place, step = np.arange(len(names))[::-1], 0.7 / len(fits)
+    for i, (label, (mean, sds, _)) in enumerate(zip(fits, named, strict=True)):
+        at, shade = place + 0.35 - step * (i + 0.5), colormaps["viridis"](0.85 * i / max(1, len(fits) - 1))
+        axes.errorbar(mean, at, xerr=side * sds[0], fmt="o", markersize=4, color=shade, label=label)
+    return _labelled(axes, place, names, level)
+
+
+def _standardised(fit: Reading) -> tuple[np.ndarray, list[np.ndarray], list[str]]:
+    """Return means, sds with and without noise, and names of coefficients per scale of their predictors."""
     first = int(fit.model.design.intercept)
     names = fit.names[first:]
     if not names:
         raise DpmcError("plot: there is no coefficient besides the intercept; print the summary")
-    side = interval_sds(level)
     scale = 1.0 / np.abs(np.diag(fit.units))[first:]
-    mean = fit.mean[first:] * scale
-    sds = [np.sqrt(np.diag(m))[first:] * scale for m in (fit.covariance, fit.covariance_without_privacy)]
-    noise = np.clip(1.0 - (sds[1] / sds[0]) ** 2, 0.0, 1.0)
-    prior = np.broadcast_to(fit.prior_sd, fit.model.dimension)[first : first + len(names)]
-    place = np.arange(len(names))[::-1]
-    figure = Figure(figsize=(INCHES, 1.2 + ROW_INCHES * len(names)), layout="constrained")
-    axes = figure.subplots()
-    widest = 1.1 * float(np.max(np.abs(mean) + side * sds[0]))
-    shown = np.minimum(side * prior, widest)
-    axes.barh(
-        place, 2.0 * shown, left=-shown, height=0.62, color="0.93", label="prior (clipped to the frame)"
-    )
-    for (label, colour), sd, width, shift in zip(
-        COLOURS.items(), sds, (2.4, 2.4), (0.12, -0.16), strict=True
-    ):
-        axes.hlines(
-            place + shift, mean - side * sd, mean + side * sd, color=colour, linewidth=width, label=label
-        )
-    axes.plot(mean, place + 0.12, "o", color=COLOURS["interval"], markersize=5)
+    sds = [np.sqrt(np.diag(m))[first:] * scale for m in (fit.covariance, fit.covariance_without_noise)]
+    return fit.mean[first:] * scale, sds, names
+
+
+def _axes(rows: float) -> Axes:
+    """Return the axes of a new figure for so many rows."""
+    return Figure(figsize=(INCHES, 1.2 + ROW_INCHES * rows), layout="constrained").subplots()
+
+
+def _labelled(axes: Axes, place: np.ndarray, names: list[str], level: float) -> Figure:
+    """Return the figure of axes with names of coefficients, a line at 0 and a legend."""
     axes.axvline(0.0, color="0.4", linewidth=0.8)
-    axes.set_xlim(-widest, widest)
-    axes.set_yticks(place, [f"{name}  ({share:.0%} noise)" for name, share in zip(names, noise, strict=True)])
+    axes.set_yticks(place, names)
+    axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xlabel(f"coefficient per scale of its predictor, {level:.0%} intervals")
     axes.spines[["top", "right"]].set_visible(False)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
     return figure
 
 
 def bands(fit: Reading, column: str, level: float = 0.9) -> Figure:
     """Draw the expected outcome along a column with its interval, other columns at their centre."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(INCHES, 3.6), layout="constrained")
     axes = figure.subplots()
     table, places = fit.along(column, level)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dpmc.algorithms import ALGORITHMS, algorithm_class, answering
+from dpmc.algorithms import ALGORITHMS, algorithm_class, with_fact
 from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.analysis.fitting import model_of
 from dpmc.analysis.plan import Plan, Prediction
@@ -113,11 +113,11 @@ def plan(
     if not sizes or not budgets or "inf" in budgets:
         raise DpmcError("n, epsilon: needed, numbers of rows and finite budgets")
     names = _named(methods)
-    made = _Asked(label, name, definition, any(not algorithm_class(each).asks for each in names))
     person = checked("rows_per_person", count, rows_per_person, 1, MOST_ROWS_PER_PERSON)
+    has_chains = any(not algorithm_class(each).asks for each in names)
     found: list[Prediction] = []
     for rows in sizes:
-        twins = Twins.of(made, rows)
+        twins = Twins.of(label, name, definition, rows, rows if has_chains else min(rows, MOST_TWIN_ROWS))
         for total in budgets:
             cell = Cell(
                 problem=twins.problems[0],
@@ -136,15 +136,6 @@ def plan(
     return Plan(twins.model, tuple(found), twins.notes)
 
 
-class _Asked(NamedTuple):
-    """A model to simulate, and whether all rows are needed, for chains."""
-
-    label: str
-    name: str
-    definition: Definition
-    needs_all: bool
-
-
 @dataclass
 class Twins:
     """Simulated tables of n rows, asked in the place of private data.
@@ -160,12 +151,11 @@ class Twins:
     seconds: float = 0.0  # of a method on one table of n rows, about
 
     @classmethod
-    def of(cls, asked: _Asked, n: int) -> Twins:
-        """Simulate tables."""
-        label, name, definition, needs_all = asked
-        m, temperature = n if needs_all else min(n, MOST_TWIN_ROWS), definition.temperature(n)
+    def of(cls, label: str, name: str, definition: Definition, n: int, m: int) -> Twins:
+        """Simulate m rows of each table of n, of a model."""
+        temperature = definition.temperature(n)
         simulated = definition if m == n else replace(definition, tempering=None)
-        problems = []
+        problems: list[Problem] = []
         for k in range(TWINS):
             made = datasets.build(label, name, f"fresh-{k}", m, STARTS, definition=simulated)
             if m < n:
@@ -197,12 +187,12 @@ class Twins:
     def suited(self) -> str:
         """Return the method that asks once and answers for this model; raise DpmcError if there is none."""
         first = self.problems[0]
-        for name in answering("is_planned"):
+        for name in with_fact("is_planned"):
             with suppress(DpmcError):
                 cast(Any, algorithm_class(name)).first_values(first.model, first.rows)
                 return name
         raise DpmcError(
-            f"model: {first.label}: none of {', '.join(answering('is_planned'))} answers for it; methods="
+            f"model: {first.label}: none of {', '.join(with_fact('is_planned'))} answers for it; methods="
             '"simulated-scores" may, methods="dp-penalty" tries chains, which takes minutes'
         )
 
@@ -313,9 +303,8 @@ class Twins:
             if self.names[-1] == RESIDUAL_SD:
                 sd = math.exp((self.units[0] @ theta + self.units[1])[-1])
                 said += [f"assumes: residual sd {sd:.3g}; half widths are about proportional to it"]
-        beyond = first.model.beyond_norm(first.rows) if hasattr(first.model, "beyond_norm") else None
-        if beyond is not None:
-            said.append(f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened")
+            if (beyond := self.model.design.beyond_norm(first.rows)) is not None:
+                said += [f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened"]
         return tuple(said)
 
 

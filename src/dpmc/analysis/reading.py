@@ -105,12 +105,12 @@ class Reading:
         answered = [answers.answer_of(tree) for tree in self.trees]
         self._method = answers.method_of(answered[0])
         without = self._method.covariance_without_noise(answered, sds)
-        self.covariance_without_privacy = self.units @ without @ self.units.T
+        self.covariance_without_noise = self.units @ without @ self.units.T
 
     def to_frame(self, level: float = 0.9) -> pandas.DataFrame:
         """Return coefficients with intervals: a row each, and one of the residual sd if it is a parameter.
 
-        Columns: estimate, sd, lower, upper (ends of the interval of probability `level`); without_privacy,
+        Columns: estimate, sd, lower, upper (ends of the interval of probability `level`); without_noise,
         the sd that these rows would have given without noise, as the answer itself says; noise, the share of
         the variance that is noise. Of a family with ratios also ratio, ratio_lower, ratio_upper: e to the
         power of the coefficient.
@@ -128,7 +128,8 @@ class Reading:
         """Return coefficients with intervals, to be read."""
         table = self.to_frame(level)
         notes = [f"lower, upper: {level:.4g} interval; it counts sampling and the noise of privacy"]
-        notes += ["without privacy: sd of these rows without noise; noise: its share of the variance"]
+        notes += ["without noise: sd of the same bounded answer without its noise; noise: its share"]
+        notes += ["estimates are of the family: skewed outcomes differ from least squares; see clip"]
         notes += [f"ratio: {self._ratio}, e to the power of the coefficient"] if self._ratio else []
         notes += self.remarks
         return Summary(tuple(self.heading), table, tuple(notes))
@@ -242,11 +243,11 @@ class Reading:
         mean = vectors @ self.mean
         sd, without = (
             np.sqrt(((vectors @ matrix) * vectors).sum(axis=1))
-            for matrix in (self.covariance, self.covariance_without_privacy)
+            for matrix in (self.covariance, self.covariance_without_noise)
         )
         columns = {"estimate": mean, "sd": sd, "lower": mean - side * sd, "upper": mean + side * sd}
         noise = np.clip(1.0 - (without / np.where(sd > 0.0, sd, np.inf)) ** 2, 0.0, 1.0)
-        columns |= {"without_privacy": without, "noise": noise}
+        columns |= {"without_noise": without, "noise": noise}
         if self._ratio:
             ends = {"ratio": mean, "ratio_lower": columns["lower"], "ratio_upper": columns["upper"]}
             columns |= {name: np.exp(each) for name, each in ends.items()}

@@ -57,9 +57,7 @@ def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 
         file=escape(file or "visits.nc"),
         again=escape(f'import dpmc\nfit = dpmc.Fit("{file or "visits.nc"}", prior_sd=1)\nprint(fit)'),
         codebook=escape(
-            "none: the model's arguments say it"
-            if book is None
-            else _yaml(json.loads(book.model_dump_json(exclude_defaults=True)))
+            "none: the model's arguments say it" if book is None else _yaml(book.only(fit.model.columns))
         ),
         cite=escape(CITE.format(version=__version__)),
     )

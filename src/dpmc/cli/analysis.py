@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from dpmc.analysis import report
 from dpmc.analysis.fit import Fit
 from dpmc.analysis.fitting import fit as fitted
 from dpmc.cli import outputs
@@ -11,6 +10,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing, write_netcdf
 from dpmc.models.codebook import Codebook
 
+#: Options of `dpmc fit` that are arguments as they are.
+GIVEN = "family epsilon delta ledger n prior_sd clip rows_per_person seed dispersion sd".split()
 WRITTEN = ("report", "csv", "plot")  #: options with files that are made of an answer
 
 
@@ -20,22 +21,10 @@ def fit(options: argparse.Namespace) -> None:
     outputs.check_outputs(options, inputs, [("--output", options.output), *_written(options)])
     if options.ledger is not None and options.output is None:
         raise DpmcError("--output: needed: a release whose file is lost has spent its epsilon for nothing")
-    further = {name: getattr(options, name) for name in ("dispersion", "sd")}
-    found = fitted(
-        options.formula,
-        options.table,
-        Codebook.read(options.codebook),
-        family=options.family,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        ledger=options.ledger,
-        output=options.output if options.ledger else None,
-        n=options.n,
-        prior_sd=options.prior_sd,
-        rows_per_person=options.rows_per_person,
-        seed=options.seed,
-        **{name: value for name, value in further.items() if value is not None},
-    )
+    given = {name: getattr(options, name) for name in GIVEN}
+    given = {name: value for name, value in given.items() if value is not None}
+    book, output = Codebook.read(options.codebook), options.output if options.ledger else None
+    found = fitted(options.formula, options.table, book, output=output, **given)
     if options.output and not options.ledger:
         write_netcdf(options.output, found.tree, {})
     _say(found, options, str(options.output or ""))
@@ -45,8 +34,19 @@ def read(options: argparse.Namespace) -> None:
     """Print what answers say, of one table: coefficients, contrasts; write a report, a table, a picture."""
     outputs.check_outputs(options, [("files", Path(file)) for file in options.files], _written(options))
     given = options.prior_sd
-    found = Fit(options.files, prior_sd=given[0] if given and len(given) == 1 else given)
-    _say(found, options, str(options.files[0]))
+    prior_sd = given[0] if given and len(given) == 1 else given
+    if not options.apart:
+        _say(Fit(options.files, prior_sd=prior_sd), options, str(options.files[0]))
+        return
+    if options.report or options.csv:
+        raise DpmcError("--apart: is for the text and --plot; a report and a CSV are of one answer")
+    fits = {Path(file).stem: Fit(file, prior_sd=prior_sd) for file in options.files}
+    for fit in fits.values():
+        _say(fit, argparse.Namespace(**{**vars(options), "plot": None}), "")
+    if options.plot:
+        from dpmc.analysis.forest import side_by_side
+
+        side_by_side(fits, options.level).savefig(options.plot, dpi=200)
 
 
 def _written(options: argparse.Namespace) -> list[tuple[str, Path | None]]:
@@ -67,4 +67,6 @@ def _say(fit: Fit, options: argparse.Namespace, file: str) -> None:
     if options.plot:
         fit.plot(options.plot, level=options.level)
     if options.report:
+        from dpmc.analysis import report  # matplotlib is slow to import
+
         report.write_report(fit, options.report, Path(file).name, options.level)

@@ -8,6 +8,10 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.values import decimal
 
+ARGUMENTS = (
+    "family n epsilon delta methods rows_per_person".split()
+)  #: options that are arguments as they are
+
 
 def plan(options: argparse.Namespace) -> None:
     """Print half widths of intervals of a formula or a model; write them as a table and a picture."""
@@ -18,14 +22,9 @@ def plan(options: argparse.Namespace) -> None:
     found = planned(
         options.formula or options.model,
         options.codebook,
-        family=options.family,
-        n=options.n,
-        epsilon=options.epsilon,
-        delta=options.delta,
         guess=dict(map(_pair, options.guess or ())),
-        methods=options.methods,
-        rows_per_person=options.rows_per_person,
         progress=not options.quiet,
+        **{name: getattr(options, name) for name in ARGUMENTS},
         **({} if options.prior_sd is None else {"prior_sd": options.prior_sd}),
     )
     if not options.quiet:

@@ -15,7 +15,7 @@ from dpmc.common.values import MOST
 
 LONGEST_NAME = 200  #: characters of a name of a model, a method or a parameter
 
-Check = Callable[[Any], None]
+Check = Callable[[Any], object]  #: raises for a wrong value
 
 
 def text(pattern: str, rule: str, most: int = LONGEST_NAME) -> Check:
@@ -51,11 +51,6 @@ def double(most: float) -> Check:
             raise ValueError(f"must be a float of 64 bits, greater than 0 and at most {most:g}")
 
     return check
-
-
-def or_none(check: Check) -> Check:
-    """Return the check of what may be None."""
-    return lambda value: None if value is None else check(value)
 
 
 def totals(value: Any) -> None:

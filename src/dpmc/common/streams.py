@@ -23,13 +23,3 @@ def stream(*names: str | int) -> np.random.Generator:
     digest = hashlib.sha256(json.dumps(names).encode()).digest()
     # Two words of 64 bits, read in the same order on every machine.
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8")))
-
-
-def get_state(generator: np.random.Generator) -> str:
-    """Return a generator's state as JSON, for a checkpoint."""
-    return json.dumps(generator.bit_generator.state, default=np.ndarray.tolist)
-
-
-def set_state(generator: np.random.Generator, text: str) -> None:
-    """Restore a generator's state from `get_state`."""
-    generator.bit_generator.state = json.loads(text)

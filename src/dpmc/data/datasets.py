@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from dpmc import models
-from dpmc.base import Posterior, SimulatingModel
+from dpmc.base import SimulatingModel
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.common.threads import one_blas_thread
@@ -223,7 +223,13 @@ def exact_posterior(problem: Problem) -> Exact:
         return problem.exact
     posterior = model.posterior(problem.rows, problem.temperature)
     where = f"model: {problem.model_id}: posterior"
-    draws = array(_exact_draws(posterior, problem), (1 + BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
+    # Reference draws and baselines, by the thesis's keys if it has them.
+    if problem.dataset == "published" and (known := models.definition(problem.model_id).published_draws):
+        own = known(posterior, REFERENCE_DRAWS)
+    else:
+        names = ("posterior", problem.dataset, problem.label)
+        own = [posterior.draws(stream(*names, i), REFERENCE_DRAWS) for i in range(1 + BASELINES)]
+    draws = array(own, (1 + BASELINES, REFERENCE_DRAWS, d), f"{where}: draws")
     mean = array(posterior.mean(), (d,), f"{where}: mean")
     exact = Exact(draws[0], draws[1:], mean, array(posterior.covariance(), (d, d), f"{where}: covariance"))
     if getattr(model, "histogram_truth", False):
@@ -256,11 +262,3 @@ def _starts(definition: Definition, names: tuple[str, ...], public: np.ndarray, 
     if names[0] == "published":
         return published.starts(centre, scale, number)
     return centre + scale * generator.standard_normal((number, d))
-
-
-def _exact_draws(posterior: Posterior, problem: Problem) -> list[np.ndarray]:
-    """Return reference draws and baselines, each (1000, d), by the thesis's keys if it has them."""
-    if problem.dataset == "published" and (known := models.definition(problem.model_id).published_draws):
-        return known(posterior, REFERENCE_DRAWS)
-    generators = (stream("posterior", problem.dataset, problem.label, i) for i in range(1 + BASELINES))
-    return [posterior.draws(generator, REFERENCE_DRAWS) for generator in generators]

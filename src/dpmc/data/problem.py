@@ -69,11 +69,6 @@ class Exact:
         return cls(np.empty((0, d)), np.empty((0, 0, d)), np.full(d, np.nan), np.full((d, d), np.nan))
 
 
-def _description(model: Model) -> str | None:
-    text = getattr(model, "description", None)
-    return text if checks.is_description(text) else None
-
-
 @declared
 @dataclass(kw_only=True)
 class Setting:
@@ -104,7 +99,9 @@ class Setting:
     # The call that makes a regression, which has its centres, scales, levels and prior.
     description = derived(
         Role.FILE | Role.RELEASE,
-        lambda setting: _description(setting.model),
+        lambda setting: next(
+            filter(checks.is_description, [getattr(setting.model, "description", None)]), None
+        ),
         check=checks.description,
     )
     # A digest of the model's values on public rows.

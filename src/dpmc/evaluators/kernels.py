@@ -211,10 +211,10 @@ def strip_ratio_sums(rows, alpha, gamma, bound):
             elif least + first > limit:
                 inner, outer, below, above = 0, 0, 0, 0
             else:
-                inner = first_at_least(strips, s, size, b, -limit - least)
-                outer = first_above(strips, s, size, b, limit - most)
-                below = first_at_least(strips, s, size, b, -limit - most)
-                above = first_above(strips, s, size, b, limit - least)
+                inner = first_from(strips, s, size, b, -limit - least, False)
+                outer = first_from(strips, s, size, b, limit - most, True)
+                below = first_from(strips, s, size, b, -limit - most, False)
+                above = first_from(strips, s, size, b, limit - least, True)
                 if inner >= outer:  # no row is surely unclipped
                     inner = outer = above
             if inner < outer:
@@ -249,24 +249,13 @@ def read_ratios(strips, s, first, end, alpha, gamma, bound):
 
 
 @njit(**ROW_SUMS)
-def first_at_least(strips, s, size, slope, limit):
-    """Return the first of `size` rows of a strip with slope · y ≥ limit, slope ≥ 0; `size` if none has."""
+def first_from(strips, s, size, slope, limit, above):
+    """Return the first of `size` rows with slope · y ≥ limit, or `above` it, slope ≥ 0; `size` if none."""
     first, left = 0, size
     while left > 0:
         half = (left + 1) // 2
-        if slope * strips[s, 1, first + half - 1] < limit:
-            first += half
-        left -= half
-    return first
-
-
-@njit(**ROW_SUMS)
-def first_above(strips, s, size, slope, limit):
-    """Return the first of `size` rows of a strip with slope · y > limit, slope ≥ 0; `size` if none has."""
-    first, left = 0, size
-    while left > 0:
-        half = (left + 1) // 2
-        if slope * strips[s, 1, first + half - 1] <= limit:
+        value = slope * strips[s, 1, first + half - 1]
+        if value < limit or (above and value == limit):
             first += half
         left -= half
     return first
@@ -344,8 +333,8 @@ def unclipped_range(strips, s, size, ends, middle, r, bound):
             return 0, 0
         root = math.sqrt(root)
         least, most = max(least, (-b - root) / a), min(most, (-b + root) / a)
-    first = first_at_least(strips, s, size, 1.0, least)
-    end = first_above(strips, s, size, 1.0, most)
+    first = first_from(strips, s, size, 1.0, least, False)
+    end = first_from(strips, s, size, 1.0, most, True)
     # The roots are rounded; the rows at both ends decide.
     while first < end and not ends_within(ends, strips[s, 1, first], r, bound):
         first += 1

@@ -15,16 +15,10 @@ def draw_batch(n: int, size: int) -> np.ndarray:
         kept = np.ones(n, np.bool_)
         kept[draw_batch(n, n - size)] = False
         return np.flatnonzero(kept)
-    chosen = np.empty(0, np.int64)
+    mask, chosen = np.uint64((1 << (n - 1).bit_length()) - 1), np.empty(0, np.int64)
     while len(chosen) < size:
-        drawn = np.concatenate([chosen, uniform_below(n, size)])
+        words = np.frombuffer(os.urandom(8 * (2 * size + 8)), np.uint64) & mask
+        drawn = np.concatenate([chosen, words[words < n].astype(np.int64)])
         _, first = np.unique(drawn, return_index=True)
         chosen = drawn[np.sort(first)][:size]
     return chosen
-
-
-def uniform_below(n: int, size: int) -> np.ndarray:
-    """Return about `size` independent uniform numbers below n, from the operating system's entropy."""
-    mask = np.uint64((1 << (n - 1).bit_length()) - 1)
-    words = np.frombuffer(os.urandom(8 * (2 * size + 8)), np.uint64) & mask
-    return words[words < n].astype(np.int64)

@@ -72,11 +72,6 @@ class Offset(NamedTuple):
         with np.errstate(all="ignore"):
             return np.log(x / self.centre) if self.is_exposure else x - self.centre
 
-    @property
-    def at_zero(self) -> float:
-        """Return what centring takes from the offset in the table's units."""
-        return float(np.log(self.centre)) if self.is_exposure else self.centre
-
     def drawn(self, normal: np.ndarray) -> np.ndarray:
         """Return entries (n,) made of normal numbers, as the codebook; else exposures are log-normal."""
         if self.field is not None:
@@ -205,8 +200,10 @@ class Design:
 
     @property
     def offset_removed(self) -> float:
-        """Return what centring takes from offsets."""
-        return 0.0 if self.shift is None else self.shift.at_zero
+        """Return what centring takes from offsets, in the table's units."""
+        if self.shift is None:
+            return 0.0
+        return float(np.log(self.shift.centre)) if self.shift.is_exposure else self.shift.centre
 
     @property
     def _offset_place(self) -> int:

@@ -236,10 +236,6 @@ class Regression:
         yield from self.design.faults(rows[:, 1:], who)
         yield Fault(y, ~has(y), f"{who}: outcome {self.columns[0]}", rule)
 
-    def beyond_norm(self, rows: Any) -> np.ndarray | None:
-        """Return which rows (n,) are longer than `norm` and are shortened; None without `norm`."""
-        return self.design.beyond_norm(rows)
-
     def response(self, rows: np.ndarray) -> np.ndarray:
         """Return the outcomes (n,) in the family's unit."""
         centre, scale = self._unit

@@ -10,7 +10,8 @@ Künsch, Stefanski and Carroll (1989) have scores that are unbiased given the pr
 
 import copy
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +27,9 @@ LEFT_OUT = 1e-18  #: part of the largest probability below which an outcome is l
 NEARLY = 1e-4  #: how far a density's integral may be from 1, and the mean of its score from 0
 DIFFERENCE = 1e-5  #: of η, for the derivative of the score
 MOST_AT_ONCE = 2**21  #: nodes times outcomes that are computed together
+
+
+_Made = TypeVar("_Made")
 
 
 class Scores(NamedTuple):
@@ -66,7 +70,8 @@ class ScoreTable:
     def at(self, eta: np.ndarray, y: np.ndarray) -> Scores:
         """Return the bounded scores of outcomes y at η, both (n,)."""
         i, known = self._nearest(eta)
-        known = known & in_support(self.family, y)  # before a family of one's own may change y
+        has, _ = families.SUPPORTS[self.family.support]
+        known = known & np.isfinite(y) & has(y)  # before a family of one's own may change y
         node = eta if self.is_location else self._nodes[i]
         root, slope = self._root[i], self._slope[i]
         h = np.clip(fresh(self.family).score(node, y) / root, -self.clip, self.clip)
@@ -89,28 +94,20 @@ class ScoreTable:
 
 
 def _reference(family: Any, clip: float, eta: float) -> Reference:
+    """Return root, slope, variance and bound of ψ at one η."""
     (part,) = _parts(family, np.array([eta]))
     root, mean, slope, _, variance, low, high = (float(moment[0]) for moment in _moments(family, part, clip))
     return Reference(root, slope, variance, max(high - mean, mean - low))
 
 
-_known_table = functools.lru_cache(maxsize=16)(ScoreTable)
-_known_reference = functools.lru_cache(maxsize=256)(_reference)
+def _kept(make: Callable[..., _Made], most: int) -> Callable[..., _Made]:
+    """Let numbers of dpmc's families be made once; a family of one's own may have changed."""
+    kept = functools.lru_cache(maxsize=most)(make)
+    return lambda family, *at: (kept if type(family).__module__ == families.__name__ else make)(family, *at)
 
 
-def _is_known(family: Any) -> bool:
-    """Return whether a family is of dpmc: its numbers are made once; one's own may have changed."""
-    return type(family).__module__ == families.__name__
-
-
-def score_table(family: Any, clip: float) -> ScoreTable:
-    """Return the table of a family."""
-    return (_known_table if _is_known(family) else ScoreTable)(family, clip)
-
-
-def reference(family: Any, clip: float, eta: float) -> Reference:
-    """Return root, slope, variance and bound of ψ at one η."""
-    return (_known_reference if _is_known(family) else _reference)(family, clip, eta)
+score_table = _kept(ScoreTable, 16)  #: of a family and a clip bound
+reference = _kept(_reference, 256)  #: of a family, a clip bound and one η
 
 
 def fresh(thing: Any) -> Any:
@@ -118,61 +115,62 @@ def fresh(thing: Any) -> Any:
     return thing if type(thing).__module__.startswith("dpmc.") else copy.deepcopy(thing)
 
 
-def in_support(family: Any, y: np.ndarray) -> np.ndarray:
-    """Return which outcomes (n,) a family can have."""
-    has, _ = families.SUPPORTS[family.support]
-    return np.asarray(np.isfinite(y) & has(y))
+_Outcomes = tuple[np.ndarray, np.ndarray, np.ndarray]  #: y, weights, and the density's term of y alone, (m,)
 
 
-def _outcomes(family: Any, eta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return outcomes and weights of a sum or quadrature over the support, around the mean at η."""
+def _outcomes(family: Any, eta: float) -> _Outcomes:
+    """Return outcomes with weights of a sum or quadrature over the support, around the mean at η."""
     if family.support == "binary":
-        return np.array([0.0, 1.0]), np.ones(2)
-    if family.support == "counts":
-        return np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
-    mean = float(family.mean(np.array([eta]))[0])
-    if family.support == "positive":
-        t = np.linspace(-60.0, 8.0, 20_001)
-        return mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
-    t = np.linspace(-25.0, 25.0, 20_001)
-    return mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
-
-
-def _probabilities(family: Any, eta: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return probabilities (k, m) of outcomes y (m,) or (k, m) at η (k,)."""
+        y, weight = np.array([0.0, 1.0]), np.ones(2)
+    elif family.support == "counts":
+        y, weight = np.arange(float(MOST_COUNTS)), np.ones(MOST_COUNTS)
+    else:
+        mean = float(family.mean(np.array([eta]))[0])
+        if family.support == "positive":
+            t = np.linspace(-60.0, 8.0, 20_001)
+            y, weight = mean * np.exp(t), mean * np.exp(t) * (t[1] - t[0])
+        else:
+            t = np.linspace(-25.0, 25.0, 20_001)
+            y, weight = mean + 1e-3 * np.sinh(t), 1e-3 * np.cosh(t) * (t[1] - t[0])
     with np.errstate(all="ignore"):
-        base = families.log_base(family, y)
+        return y, weight, families.log_base(family, y)
+
+
+def _probabilities(family: Any, eta: np.ndarray, outcomes: _Outcomes) -> np.ndarray:
+    """Return probabilities (k, m) of outcomes at η (k,)."""
+    y, weight, base = outcomes
+    with np.errstate(all="ignore"):
         density = np.exp(np.asarray(family.log_density(eta[:, None], y)) + base) * weight
     return np.where(np.isfinite(density), density, 0.0)
 
 
-def _parts(family: Any, nodes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return nodes in parts, each with outcomes and their weights, (m,) or one row for each node."""
+_Part = tuple[np.ndarray, _Outcomes]  #: nodes (k,) with their outcomes
+
+
+def _parts(family: Any, nodes: np.ndarray) -> list[_Part]:
+    """Return nodes in parts, each with outcomes."""
     parts = []
     if family.support in ("real", "positive"):
         for eta in nodes:
-            y, weight = _outcomes(family, float(eta))
-            parts.append((np.array([eta]), y, weight))
+            parts.append((np.array([eta]), _outcomes(family, float(eta))))
         return parts
-    y, weight = _outcomes(family, 0.0)
-    first = 0
+    outcomes, first = _outcomes(family, 0.0), 0
     while first < len(nodes):
         some = nodes[first : first + 64]
-        ends = _probabilities(family, some[[0, -1]], y, weight)
+        ends = _probabilities(family, some[[0, -1]], outcomes)
         kept = np.flatnonzero((ends > LEFT_OUT * ends.max(axis=1, keepdims=True)).any(axis=0))
         inside = slice(kept[0], kept[-1] + 1)
-        some = some[: max(1, MOST_AT_ONCE // len(y[inside]))]
-        parts.append((some, y[inside], weight[inside]))
+        y, weight, base = (each[inside] for each in outcomes)
+        some = some[: max(1, MOST_AT_ONCE // len(y))]
+        parts.append((some, (y, weight, base)))
         first += len(some)
     return parts
 
 
-def _moments(
-    family: Any, part: tuple[np.ndarray, np.ndarray, np.ndarray], clip: float
-) -> tuple[np.ndarray, ...]:
+def _moments(family: Any, part: _Part, clip: float) -> tuple[np.ndarray, ...]:
     """Return a, E h, κ, b, Var h, and the least and largest h of outcomes, at the nodes of a part (k,)."""
-    eta, y, weight = part
-    p = _probabilities(family, eta, y, weight)
+    (eta, outcomes), y = part, part[1][0]
+    p = _probabilities(family, eta, outcomes)
     p = p / p.sum(axis=1, keepdims=True)
 
     def mean(values: np.ndarray) -> np.ndarray:
@@ -199,12 +197,13 @@ def _nodes(family: Any) -> np.ndarray:
     """Return nodes of η, from the smallest to the largest at which the outcomes are known."""
     coarse = np.linspace(*ENDS, 241)
     usable, root = np.zeros(len(coarse), bool), np.zeros(len(coarse))
+    outcomes, are_same = _outcomes(family, 0.0), family.support in ("binary", "counts")
     for i, eta in enumerate(coarse):
-        y, weight = _outcomes(family, float(eta))
+        outcomes = outcomes if are_same else _outcomes(family, float(eta))
         with np.errstate(all="ignore"):
             mean = float(family.mean(np.array([eta]))[0])
-            p = _probabilities(family, np.array([eta]), y, weight)[0]
-            score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), y)), 0.0)
+            p = _probabilities(family, np.array([eta]), outcomes)[0]
+            score = np.where(p > 0.0, np.asarray(family.score(np.array([eta]), outcomes[0])), 0.0)
         root[i] = np.sqrt((p * score**2).sum())
         close = abs(p.sum() - 1.0) < NEARLY and abs((p * score).sum()) < NEARLY * max(1.0, root[i])
         usable[i] = close and 0.0 < root[i] < np.inf and (family.support != "counts" or mean <= LARGEST_MEAN)
@@ -221,9 +220,9 @@ def _nodes(family: Any) -> np.ndarray:
 def check_family(family: Any) -> None:
     """Raise DpmcError unless density, score and support of a family fit together at η = 0."""
     eta = np.zeros(1)
-    y, weight = _outcomes(family, 0.0)
-    given = y.copy()
-    p = _probabilities(family, eta, y, weight)[0]
+    outcomes = _outcomes(family, 0.0)
+    y, given = outcomes[0], outcomes[0].copy()
+    p = _probabilities(family, eta, outcomes)[0]
     who = _name(family)
     if not abs(p.sum() - 1.0) < NEARLY:
         raise DpmcError(

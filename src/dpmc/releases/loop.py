@@ -275,12 +275,8 @@ class ReleaseLoop(Loop):
         partial, facts, name, entry = self.unfinished
         if partial is None:
             return
-        arrays: dict[str, np.ndarray] = {"theta": self.state.theta, "carried": self.state.carried}
-        run = self.run
-        if run.draws:
-            run.draws = [np.concatenate(run.draws, axis=1)]
-            run.counts = [np.concatenate(run.counts, axis=2)]
-            arrays |= {"draws": run.draws[0], "counts": run.counts[0]}
+        run, (draws, numbers) = self.run, self.run.joined()
+        arrays = {"theta": self.state.theta, "carried": self.state.carried, "draws": draws, "counts": numbers}
         about = {
             "facts": facts,
             "run": name,
@@ -307,8 +303,7 @@ class ReleaseLoop(Loop):
         self.state, self.prepared = State(about["theta"], about["carried"], no, no), about["prepared"]
         if self.prepared:
             self.keep_answers()
-        if "draws" in about:
-            run.draws, run.counts = [about["draws"]], [about["counts"]]
+        run.draws, run.counts = [about["draws"]], [about["counts"]]
         self.lost = about["lost"] + (about["reserved"] if began else 0)
         if self.prepared:
             self.queries = self.queries._replace(once=())
@@ -384,15 +379,12 @@ def alone(output: Path | None) -> Iterator[None]:
 def tree_of(asked: Cell[Setting], loop: ReleaseLoop) -> xarray.DataTree:
     """Return a finished run in ArviZ's groups: public facts and what ε covers, all of it in `asked`."""
     run, problem = loop.run, asked.problem
-    thin, d, c, k = run.thin, problem.dimension, asked.chains, loop.done // run.thin
-    draws = np.concatenate([np.empty((c, 0, d)), *run.draws], axis=1)
-    names = counted(asked.algorithm)
-    numbers = np.concatenate([np.zeros((len(names), c, 0), np.int64), *run.counts], axis=2)
+    thin, k, (draws, numbers), names = run.thin, loop.done // run.thin, run.joined(), counted(asked.algorithm)
     accepted, diverging = (numbers[names.index(name)] for name in ("accepted", "diverging"))
     labels = {
-        "chain": np.arange(c),
+        "chain": np.arange(asked.chains),
         "draw": thin * np.arange(1, k + 1),
-        "parameter": np.array(problem.parameters or range(d)),
+        "parameter": np.array(problem.parameters or range(problem.dimension)),
     }
     said = Published(loop.plan.paid - loop.plan.made, version("opendp"), loop.unfinished.entry)
     root = attributes(facts(asked, Role.RELEASE) | facts(run, Role.RELEASE) | facts(said, Role.RELEASE))

@@ -68,7 +68,7 @@ class Cell(Generic[_P]):
     accountant: str = fact(ASKED)  # an accountant or a preset
     chains: int = fact(DRAWS | FILE | RELEASE | Role.ENTRY, check=checks.whole(1, MOST_CHAINS), default=1)
     """Chains of one run; they share its budget."""
-    iterations: int | None = fact(Role.ENTRY, check=checks.or_none(checks.whole(0)), default=None)
+    iterations: int | None = fact(Role.ENTRY, check=lambda k: k is None or checks.whole(0)(k), default=None)
     """Iterations of each chain; None: all that the budget allows."""
     thin: int = fact(ASKED, default=1)  # every thin-th draw is kept
     most_draws: int | None = fact(ASKED, default=None)  # of k > most_draws, every ⌊k/most_draws⌋-th is kept

@@ -18,7 +18,6 @@ from dpmc.base import Algorithm, Draws, Model, Needs, State
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.progress import Progress
-from dpmc.common.streams import get_state, set_state
 from dpmc.common.threads import one_blas_thread
 from dpmc.data import chain_files
 from dpmc.data.problem import Problem, Setting
@@ -117,15 +116,12 @@ class Loop:
         arrays: dict[str, np.ndarray] = {"theta": self.state.theta, "carried": self.state.carried}
         about: dict[str, Any] = {"done": self.done, "reserved": self.reserved, "runs": []}
         for r, run in enumerate(self.runs):
-            if run.draws:
-                run.draws = [np.concatenate(run.draws, axis=1)]
-                run.counts = [np.concatenate(run.counts, axis=2)]
-                arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.draws[0], run.counts[0]
-            states = [{purpose: get_state(g) for purpose, g in streams.items()} for streams in run.streams]
+            arrays[f"draws_{r}"], arrays[f"counts_{r}"] = run.joined()
+            states = [{name: g.bit_generator.state for name, g in streams.items()} for streams in run.streams]
             ledger = run.ledger.to_json(with_spent=False)
             name = [run.cell.epsilon, run.seed]
             about["runs"].append({"name": name, "ledger": ledger, "streams": states})
-        arrays["about"] = np.array(json.dumps(about))
+        arrays["about"] = np.array(json.dumps(about, default=np.ndarray.tolist))
         with files.replacing(checkpoint) as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -146,11 +142,10 @@ class Loop:
                 self.runs = [named[tuple(known["name"])] for known in about["runs"]]
                 for r, (run, known) in enumerate(zip(self.runs, about["runs"], strict=True)):
                     run.ledger = Ledger.from_json(known["ledger"])
-                    if f"draws_{r}" in saved:
-                        run.draws, run.counts = [saved[f"draws_{r}"]], [saved[f"counts_{r}"]]
+                    run.draws, run.counts = [saved[f"draws_{r}"]], [saved[f"counts_{r}"]]
                     for streams, states in zip(run.streams, known["streams"], strict=True):
-                        for purpose, text in states.items():
-                            set_state(streams[purpose], text)
+                        for purpose, state in states.items():
+                            streams[purpose].bit_generator.state = state
                     for jitter in run.jitters:
                         jitter.fast_forward(self.done)
                 if self.prepared:

@@ -87,13 +87,21 @@ class Run:
         if sums.shape[2]:
             self.counts.append(sums)
 
+    def joined(self) -> tuple[np.ndarray, np.ndarray]:
+        """Join the blocks: return all draws (chains, kept, d) and counts (kinds, chains, windows) so far."""
+        c = self.cell.chains  # an empty block first, for a run without iterations
+        none = (
+            np.empty((c, 0, self.cell.problem.dimension)),
+            np.empty((len(counted(self.cell.algorithm)), c, 0)),
+        )
+        self.draws = [np.concatenate([none[0], *self.draws], axis=1)]
+        self.counts = [np.concatenate([none[1].astype(np.int64), *self.counts], axis=2)]
+        return self.draws[0], self.counts[0]
+
     def finish(self, evaluator: str) -> chain_files.Chains:
         """Return the finished chains with their description; `evaluator` is its name, for provenance."""
         cell, problem = self.cell, self.cell.problem
-        names = counted(cell.algorithm)
-        # With an empty block first, for a run without iterations.
-        draws = np.concatenate([np.empty((cell.chains, 0, problem.dimension)), *self.draws], axis=1)
-        counts = np.concatenate([np.zeros((len(names), cell.chains, 0), np.int64), *self.counts], axis=2)
+        names, (draws, counts) = counted(cell.algorithm), self.joined()
         # Without a last window that has no draw; the totals have its counts.
         windows = dict(zip(names, counts[:, :, : self.total // self.thin], strict=True))
         attrs = attributes(facts(cell, FILE) | facts(self, FILE) | {"evaluator": evaluator})

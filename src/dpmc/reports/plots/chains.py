@@ -32,6 +32,8 @@ PANELS_PER_ROW = 5
 RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
 REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
 DRAWS_SHOWN = 400  # of a run
+INTERVAL = (0.05, 0.95)  # ends of an interval of 90 %, as quantiles
+MOST_PANELS = 12  # of a model, a panel each
 TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
 DOT: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 2.4, "markeredgewidth": 0.0}
 
@@ -161,6 +163,47 @@ def variance_ratios(draws: Array, problem: Problem) -> Array:
     """Return the draws' variance over the exact one along the exact principal directions, stiffest first."""
     values, directions = np.linalg.eigh(problem.exact.posterior_covariance)
     return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
+
+
+def coefficients_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
+    """Return no metrics, and the chain files of all runs of the figure's models."""
+    shown = [cell for cell in study.cells() if cell[0] in models_of(study, how.models)]
+    return [], [path for cell in shown for path in chain_paths(results, study, cell)]
+
+
+def coefficients(given: ToDraw) -> Figure:
+    """Return the figure: mean and 90 % interval of each parameter against ε, a bar for each run.
+
+    They are those of the chains, so no exact posterior is needed; a panel shows one parameter of a model.
+    """
+    study, how = given.study, given.declared
+    runs: dict[tuple[str, str], list[tuple[float, str, Array]]] = {}  # model, parameter -> bars
+    models, entries = models_of(study, how.models), dict[str, Any]()
+    looks = {method: style.line_style(study, method) for method in methods_of(study, how.methods, models)}
+    groups: dict[str, list[str]] = {}  # model -> its ε, in the order of the study
+    for model, _, epsilon in study.cells():
+        groups[model] = list(dict.fromkeys([*groups.get(model, ()), epsilon]))
+    for model, method, epsilon in study.cells():
+        if model in models and method in looks:
+            entries[looks[method].title] = looks[method].line2d
+            for seed in range(study.seeds):
+                aside = (list(looks).index(method) + (seed + 0.5) / study.seeds) / len(looks) - 0.5
+                place = groups[model].index(epsilon) + 0.7 * aside
+                chains = read_chain(chain_path(given.results, study, (model, method, epsilon), seed))
+                kept = np.concatenate([*second_half_of(chains)])
+                for number in range(min(kept.shape[1], MOST_PANELS)):
+                    name = chains.parameters[number] if chains.parameters else f"θ[{number}]"
+                    of_one = np.array([kept[:, number].mean(), *np.quantile(kept[:, number], INTERVAL)])
+                    runs.setdefault((model, name), []).append((place, method, of_one))
+    figure, panels = layout.panels(len(runs), min(len(runs), how.columns or 2), 1.9)
+    for axes, ((model, name), bars) in zip(panels, runs.items(), strict=True):
+        for place, method, (mean, low, high) in bars:
+            axes.vlines(place, low, high, color=looks[method].colour, linewidth=1.0)
+            axes.plot(place, mean, marker="o", markersize=2.5, color=looks[method].colour)
+        layout.set_groups(axes, [f"ε = {epsilon}" for epsilon in groups[model]])
+        axes.set_title(f"{style.model_name(study, model, how.titles)}: {name}", fontsize=7.0)
+    layout.add_legend(figure, entries)
+    return figure
 
 
 def cells_of_runs(study: Study, how: FigureKeys) -> list[CellKey]:
