@@ -40,7 +40,7 @@ def test_examples_of_the_readme_print_the_shown_output(capsys: pytest.CaptureFix
     truth = model.own_units()[0] @ np.array([-0.5, 0.4, 0.8]) + model.own_units()[1]
     assert (np.abs(table["estimate"] - truth) < 3.0 * table["sd"]).all()
     assert "intervals are 5 % wider" in README.replace("\n", " ")
-    assert (table["sd"] / table["without_privacy"]).mean() == pytest.approx(1.05, abs=0.015)
+    assert (table["sd"] / table["without_noise"]).mean() == pytest.approx(1.05, abs=0.015)
 
 
 @pytest.mark.slow
