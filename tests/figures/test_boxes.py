@@ -174,7 +174,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     metrics(of).to_csv(table, index=False)
     (tmp_path / "broken.csv").write_text("study,model\na,b\n")
     cases = [
-        ("mmd-hardest", table, output, "unknown, must be one of comparison"),
+        ("mmd-hardest", table, output, "unknown, must be one of coefficients, comparison"),
         ("mmd-easy", tmp_path / "broken.csv", output, "column 'method' is missing"),
         ("mmd-easy", table, tmp_path / "figure.jpeg", "must end in .pdf or .png or .svg"),
         ("tuned", table, output, r"it has no pair of this figure: \*-tuned "),

@@ -57,13 +57,13 @@ def test_half_widths_of_a_formula_are_those_of_fits_within_a_fifth(epsilon: floa
     frames = []
     for seed in range(3):
         fit = dpmc.fit(FORMULA, people(6000, seed), BOOK, family="poisson", epsilon=epsilon, seed=seed)
-        frames.append(fit.to_frame()[["lower", "upper", "without_privacy"]])
+        frames.append(fit.to_frame()[["lower", "upper", "without_noise"]])
     table = sum(frames) / len(frames)
     assert list(planned.half_widths) == list(table.index)
     wide = 0.5 * (table["upper"] - table["lower"])
     np.testing.assert_allclose(list(planned.half_widths.values()), wide, rtol=0.2)
     np.testing.assert_allclose(
-        list(planned.without_privacy.values()), 1.645 * table["without_privacy"], rtol=0.25
+        list(planned.without_privacy.values()), 1.645 * table["without_noise"], rtol=0.25
     )
 
 
