@@ -105,7 +105,7 @@ def test_a_linear_fit_has_the_outcomes_unit_and_the_residual_sd(people: pd.DataF
     assert np.isnan(table.loc["residual sd", "noise"])
 
 
-def test_a_proportion_and_an_exposure(people: pd.DataFrame) -> None:
+def test_a_proportion_and_an_exposure(people: pd.DataFrame, tmp_path: Path) -> None:
     """y ~ 1 of a 0/1 column is a proportion; with an exposure the intercept is a rate for one unit of it."""
     share = dpmc.fit("female ~ 1", people, BOOK, family="logistic", epsilon=1)
     odds = share.to_frame(0.999)[["ratio_lower", "ratio_upper"]].to_numpy()[0]
@@ -113,6 +113,7 @@ def test_a_proportion_and_an_exposure(people: pd.DataFrame) -> None:
     assert low < (people["female"] == "f").mean() < high and high - low < 0.04
     with pytest.raises(dpmc.DpmcError, match="there is no coefficient besides"):
         share.plot()
+    assert "<img" not in share.report(tmp_path / "share.html").read_text(encoding="utf-8")
     plain = dpmc.fit(FORMULA, people, BOOK, family="poisson", epsilon=2)
     rate = dpmc.fit(f"{FORMULA} + offset(log(days))", people, BOOK, family="poisson", epsilon=2)
     change = rate.mean - plain.mean

@@ -31,4 +31,4 @@ class Fit(Reading):
         """Write one HTML file with question, guarantee, answer, picture, codebook and how to draw again."""
         from dpmc.analysis import report
 
-        return report.write_report(self, path, level=level)
+        return report.write_report(self, path, level)

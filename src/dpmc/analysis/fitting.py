@@ -57,7 +57,6 @@ def fit(
     clip: float | None = None,
     rows_per_person: int = 1,
     seed: int = 0,
-    progress: bool = True,
     **options: Any,
 ) -> Fit:
     """Fit a regression by noisy scores; return coefficients and intervals in the table's own units.
@@ -123,4 +122,6 @@ def fit(
         if rows_per_person != 1:
             raise DpmcError("rows_per_person: a release protects one row; give a table with one row a person")
         tree = releasing.release(model, data, method, ledger=ledger, output=output, n=n, **common)
-    return Fit(tree, model=model)
+    found = Fit(tree, model=model)
+    found.files = () if output is None else (Path(output).name,)
+    return found

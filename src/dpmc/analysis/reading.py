@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,7 +73,8 @@ class Reading:
 
     Attributes
     ----------
-    tree : the first result as xarray.DataTree.
+    trees, tree : the results as xarray.DataTree, and the first of them.
+    files : names of the files of the results; of a result in memory none.
     model : the regression.
     names : names of the coefficients.
     mean, covariance : of coefficients in the table's own units, (p,) and (p, p).
@@ -87,6 +89,8 @@ class Reading:
     ) -> None:
         self.trees, self._posterior, sds = answers.posterior_of_results(results, prior_sd)
         self.tree, attrs = self.trees[0], self.trees[0].attrs
+        several = results if isinstance(results, list | tuple) else [results]
+        self.files = tuple(Path(one).name for one in several if isinstance(one, str | Path))
         if model is None:
             name = answers.model_id(attrs)
             known = files.known_model(attrs.get("description"), name)
@@ -97,9 +101,8 @@ class Reading:
         self._theta = self._posterior.mean()[: len(self.names)]
         self._spread = self._posterior.covariance()[: len(self.names), : len(self.names)]
         (units, shift), p = model.own_units(), len(self.names)
-        self.units, shift = units[:p, :p], shift[:p]
-        self._log_scale = float(model.own_units()[1][-1]) if p < model.dimension else 0.0
-        self.mean = self.units @ self._theta + shift
+        self.units, self._log_scale = units[:p, :p], shift[p:]  # of ln sd, if it is a parameter
+        self.mean = self.units @ self._theta + shift[:p]
         self.covariance = self.units @ self._spread @ self.units.T
         self.prior_sd = np.asarray(model.prior_sd if sds is None else sds)
         answered = [answers.answer_of(tree) for tree in self.trees]
@@ -111,14 +114,14 @@ class Reading:
         """Return coefficients with intervals: a row each, and one of the residual sd if it is a parameter.
 
         Columns: estimate, sd, lower, upper (ends of the interval of probability `level`); without_noise,
-        the sd that these rows would have given without noise, as the answer itself says; noise, the share of
-        the variance that is noise. Of a family with ratios also ratio, ratio_lower, ratio_upper: e to the
+        the sd of the same bounded answer without its noise, as it says itself; noise, the share of the
+        variance that is noise. Of a family with ratios also ratio, ratio_lower, ratio_upper: e to the
         power of the coefficient.
         """
         table = self._frame(self.names, np.eye(len(self.names)), level)
-        if len(self._posterior.mean()) > len(self.names):
+        for log_scale in self._log_scale:
             mean, sd = self._posterior.mean()[-1], np.sqrt(self._posterior.covariance()[-1, -1])
-            side, mean = interval_sds(level), mean + self._log_scale
+            side, mean = interval_sds(level), mean + log_scale
             row = np.exp([mean, mean - side * sd, mean + side * sd])
             table.loc["residual sd", ["estimate", "lower", "upper"]] = row
             table.loc["residual sd", "sd"] = row[0] * sd

@@ -35,27 +35,25 @@ OF_THE_LAB = (
 )
 
 
-def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 0.9) -> Path:
-    """Write the report of a fit as one HTML file; `file` is the name of the release that it is of."""
+def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
+    """Write the report of a fit as one HTML file; without coefficients besides the intercept, no picture."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
     numbers = {key: sum(float(tree.attrs[key]) for tree in fit.trees) for key in ("epsilon", "delta")}
     said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers, n=int(about["n"]))
-    picture = io.BytesIO()
-    if len(fit.names) > int(fit.model.design.intercept):
-        forest(fit, level).savefig(picture, format="png", dpi=160, metadata={"Software": None})
+    picture = _picture(fit, level) if len(fit.names) > int(fit.model.design.intercept) else ""
+    named = list(fit.files) or ["answer.nc"]
     book = getattr(fit.model.design, "codebook", None)
     text = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8")).substitute(
         title=escape(fit.heading[0]),
         guarantee=escape(said),
         table=summary.table_html(),
         notes="".join(f"<p>{escape(note)}</p>" for note in summary.notes),
-        picture=base64.b64encode(picture.getvalue()).decode(),
+        picture=picture,
         asked="".join(
             f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in _facts(fit).items()
         ),
-        file=escape(file or "visits.nc"),
-        again=escape(f'import dpmc\nfit = dpmc.Fit("{file or "visits.nc"}", prior_sd=1)\nprint(fit)'),
+        again=escape(f"import dpmc\nfit = dpmc.Fit({named}, prior_sd=1)\nprint(fit)"),
         codebook=escape(
             "none: the model's arguments say it" if book is None else _yaml(book.only(fit.model.columns))
         ),
@@ -69,18 +67,29 @@ def write_report(fit: Reading, path: str | Path, file: str = "", level: float = 
 def _facts(fit: Reading) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
-    facts = {"model": repr(type(fit.model).__name__).strip("'"), "rows": f"{int(about['n']):,}"}
+    facts = {"model": type(fit.model).__name__, "rows": f"{int(about['n']):,}"}
     spent = [(float(tree.attrs["epsilon"]), float(tree.attrs["delta"])) for tree in fit.trees]
     facts["budget"] = " and ".join(f"epsilon {epsilon:g}, delta {delta:.3g}" for epsilon, delta in spent)
     facts["prior"] = (
         f"normal around 0, sd {', '.join(f'{x:g}' for x in dict.fromkeys(fit.prior_sd.tolist()))}"
     )
-    if "data_ledger" in about:
-        entry = json.loads(str(about["data_ledger"]))
-        facts["ledger"] = f"{entry['ledger']}, entry {entry['number']}, {entry['id']}"
-        facts["head of the ledger"] = str(entry["hash"])
+    entries = [
+        json.loads(str(tree.attrs["data_ledger"])) for tree in fit.trees if "data_ledger" in tree.attrs
+    ]
+    for entry in entries:
+        number = f"entry {entry['number']} of the ledger"
+        facts[number] = f"{entry['id']}, of {entry['ledger']}, head {entry['hash']}"
     return facts
 
 
+def _picture(fit: Reading, level: float) -> str:
+    """Return the picture of the coefficients as an element of HTML."""
+    file = io.BytesIO()
+    forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="Coefficients with their intervals" src="data:image/png;base64,{data}">'
+
+
 def _yaml(content: Mapping[str, object]) -> str:
+    """Return a codebook's content as YAML."""
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)

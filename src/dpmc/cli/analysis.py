@@ -27,7 +27,8 @@ def fit(options: argparse.Namespace) -> None:
     found = fitted(options.formula, options.table, book, output=output, **given)
     if options.output and not options.ledger:
         write_netcdf(options.output, found.tree, {})
-    _say(found, options, str(options.output or ""))
+        found.files = (options.output.name,)
+    _say(found, options)
 
 
 def read(options: argparse.Namespace) -> None:
@@ -36,13 +37,13 @@ def read(options: argparse.Namespace) -> None:
     given = options.prior_sd
     prior_sd = given[0] if given and len(given) == 1 else given
     if not options.apart:
-        _say(Fit(options.files, prior_sd=prior_sd), options, str(options.files[0]))
+        _say(Fit(options.files, prior_sd=prior_sd), options)
         return
     if options.report or options.csv:
         raise DpmcError("--apart: is for the text and --plot; a report and a CSV are of one answer")
     fits = {Path(file).stem: Fit(file, prior_sd=prior_sd) for file in options.files}
     for fit in fits.values():
-        _say(fit, argparse.Namespace(**{**vars(options), "plot": None}), "")
+        _say(fit, argparse.Namespace(**{**vars(options), "plot": None}))
     if options.plot:
         from dpmc.analysis.forest import side_by_side
 
@@ -54,7 +55,7 @@ def _written(options: argparse.Namespace) -> list[tuple[str, Path | None]]:
     return [(f"--{name}", getattr(options, name)) for name in WRITTEN]
 
 
-def _say(fit: Fit, options: argparse.Namespace, file: str) -> None:
+def _say(fit: Fit, options: argparse.Namespace) -> None:
     """Print the summary of a fit and its contrasts; write what is asked for."""
     contrasts = fit.contrast(*options.contrast, level=options.level) if options.contrast else None
     if not options.quiet:
@@ -67,6 +68,4 @@ def _say(fit: Fit, options: argparse.Namespace, file: str) -> None:
     if options.plot:
         fit.plot(options.plot, level=options.level)
     if options.report:
-        from dpmc.analysis import report  # matplotlib is slow to import
-
-        report.write_report(fit, options.report, Path(file).name, options.level)
+        fit.report(options.report, options.level)

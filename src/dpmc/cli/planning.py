@@ -8,9 +8,8 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
 from dpmc.common.values import decimal
 
-ARGUMENTS = (
-    "family n epsilon delta methods rows_per_person".split()
-)  #: options that are arguments as they are
+#: Options that are arguments as they are.
+ARGUMENTS = "family n epsilon delta methods rows_per_person".split()
 
 
 def plan(options: argparse.Namespace) -> None:
