@@ -259,6 +259,8 @@ class Algorithm(ABC):
     asks: ClassVar[frozenset[str]] = frozenset()
     arrays: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_iterations = 0  # where iterations ask nothing; 0: their number has to be given
+    is_for_comparison = False  # what a person would pick instead: no release has it, `dpmc.plan` not either
+    is_point = False  # of one estimate, the mean of a run's second half: its spread is no uncertainty
 
     @classmethod
     def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:

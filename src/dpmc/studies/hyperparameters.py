@@ -45,7 +45,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
             if label in document.content.get(key, {}):
                 return SourcedValues(document.content[key][label], document.place(key, label))
     if ":" in model and not tuned:
-        by = "dpmc.plan" if algorithm_class(spec.algorithm).calibrates_run else "dpmc tune --search"
+        by = "dpmc.plan" if algorithm_class(spec.algorithm).asks else "dpmc tune --search"
         how = f"give them by --hyperparameters, or let {by} find some"
         raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
     hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
