@@ -52,6 +52,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 }
 #: What a person would pick instead, for comparison only.
 PEERS: dict[str, dict[str, Any]] = {
+    "adassp": {"clip_z": 2.0, "clip_y": 3.0},
     "dp-gradient-descent": {"steps": 50, "step_size": 0.5, "clip": 3.0},
 }
 #: Rows have bounds of their own.

@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpmc
 from dpmc.algorithms import ALGORITHMS, algorithm_class, with_fact
+from dpmc.algorithms.adassp import AdaSSP
 from dpmc.privacy.data_ledger import DataLedger
+from dpmc.privacy.moments import MomentsQuestion
 from kernels.cells import PEERS
+from kernels.ladder import P_VALUE
+from kernels.test_noisy_statistics import private_of
 
 LINE = dpmc.LinearRegression("y", ["x"], sd=0.8, prior_sd=2.0)
 LOGIT = dpmc.LogisticRegression("y", ["x"], prior_sd=2.0)
-MODELS: dict[str, Any] = {"dp-gradient-descent": LINE}
+MODELS: dict[str, Any] = {"adassp": LINE, "dp-gradient-descent": LINE}
 QUIET = 1e-7  #: a noise multiplier, as good as none
 
 
@@ -100,3 +105,66 @@ def test_gradient_descent_is_searched_with_the_noise_of_the_budget() -> None:
     options: Any = {"hyperparameters": start, "trials": 2, "seeds": 1, "progress": False}
     found = dpmc.tune(LINE, 300, "dp-gradient-descent", epsilon=2, **options)
     assert set(found["hyperparameters"]) == set(start)
+
+
+# AdaSSP
+
+STRANGE = [np.array([a, b]) for a in (0.0, 1e9, -1e9, np.nan, 3.0) for b in (0.3, -1e9, np.inf, 1e200, 1.5)]
+
+
+def test_a_replaced_row_moves_moments_by_their_sensitivity_at_most() -> None:
+    rows, question = rows_of(LINE, 20), MomentsQuestion(LINE, 1.7, 0.9, 1.0)
+    generator = np.random.default_rng(3)
+    others = [*STRANGE, *(10.0**k * generator.standard_normal(2) for k in range(-3, 6))]
+    with np.errstate(all="ignore"):
+        numbers = np.array([question.total(np.vstack([rows, row])) for row in others])
+        squares = np.array([question.squares(np.vstack([rows[:0], row])) for row in others])
+    assert np.isfinite(numbers).all()
+    for part, least, most in ((slice(0, 3), 0.6, 1.0), (slice(3, 5), 0.9, 1.0)):
+        moved = np.linalg.norm(numbers[:, None, part] - numbers[None, :, part], axis=2)
+        assert least < moved.max() <= most + 1e-12
+    spectral = np.linalg.norm(squares[:, None] - squares, 2, axis=(2, 3))
+    assert spectral.max() <= 1.7**2 * (1.0 + 1e-12)
+
+
+def test_two_rows_at_right_angles_attain_the_sensitivity_of_squares() -> None:
+    model = dpmc.LinearRegression("y", ["x", "w"], intercept=False)
+    question = MomentsQuestion(model, 1.0, 1.0, 1.0)
+    both = [question.total(np.array([row])) for row in ([0.0, 5.0, 0.0], [0.0, 0.0, 5.0])]
+    assert np.linalg.norm(both[0] - both[1]) == pytest.approx(1.0, rel=1e-8)
+
+
+def test_adassp_is_least_squares_of_clipped_rows_without_noise() -> None:
+    rows, values = rows_of(LINE), {"noise_multiplier": QUIET}
+    tree = sampled("adassp", LINE, rows, "inf", values=values)
+    z, y = MomentsQuestion(LINE, **PEERS["adassp"], noise_multiplier=1.0).clipped(rows)
+    assert (np.abs(LINE.design(rows) - z) > 0.0).any()
+    theta = tree.posterior.theta.values[0]
+    assert len(theta) == 4 and (theta == theta[0]).all()
+    assert np.allclose(theta[0], np.linalg.lstsq(z, y, rcond=None)[0], atol=1e-4)
+
+
+def test_adassp_answers_have_their_noise_and_its_ridge_is_what_the_matrix_lacks() -> None:
+    s, question = 0.5, MomentsQuestion(LINE, 2.0, 3.0, 0.5)
+    rows = rows_of(LINE)
+    private = private_of(LINE, rows, range(4000))
+    least = private.least_eigenvalues(question)
+    exact = np.linalg.eigvalsh(question.squares(rows))[0]
+    assert stats.kstest((least - exact) / (s * 4.0), "norm").pvalue > P_VALUE
+    numbers = private_of(LINE, rows, range(4000)).answers([question] * 4000) - question.total(rows)
+    assert min(stats.kstest(column, "norm").pvalue for column in numbers.T) > P_VALUE
+    method: Any = AdaSSP(**PEERS["adassp"], noise_multiplier=s)
+    moments = question.moments(question.total(rows))
+    for known, surely in ((1.0, 0.0), (10.0, 10.0 - 1.6448536 * s * 4.0), (1e9, 1e9)):
+        ridge = max(0.0, np.sqrt(2.0) * s * 4.0 * np.sqrt(2.0 * np.log(8.0 / 0.05)) - surely)
+        wanted = np.linalg.solve(moments.squares + ridge * np.eye(2), moments.products)
+        assert np.allclose(method.solution(known, moments, question), wanted, rtol=1e-6)
+
+
+def test_adassp_leaves_an_unknown_sd_where_it_starts_and_refuses_other_models() -> None:
+    model = dpmc.LinearRegression("y", ["x"], sd=None)
+    rows = model.simulate(np.random.default_rng(1), np.array([0.5, -0.3, 0.0]), 300)
+    tree = sampled("adassp", model, rows, 5.0, start=[0.0, 0.0, -0.7])
+    assert (tree.posterior.theta.values[0, :, 2] == -0.7).all()
+    with pytest.raises(dpmc.DpmcError, match="adassp: model: must be a LinearRegression without weights"):
+        sampled("adassp", LOGIT, rows_of(LOGIT))
