@@ -182,6 +182,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
         refuse("runs it on none of this study's models")
     of_rows = [*StudyModel.that_change(Changes.CHAINS), *StudyModel.that_change(Changes.ROWS)]
     of_run = [*StudyKeys.that_change(Changes.CHAINS), *StudyKeys.that_change(Changes.CHAINS_IF_SET)]
+    epsilons: dict[str, tuple[str, ...]] = {}
     for model in chosen:
         if model not in method.models:
             refuse(f"does not run it on {model!r}")
@@ -195,10 +196,10 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
                 here, there = getattr(this, key), getattr(that, key)
                 if here != there:
                     refuse(f"has {key} {there!r} for {model}, this study has {here!r}")
-        missing = set(ours.epsilons) - set(theirs.epsilons)
-        if missing and not method.epsilons:
-            refuse(f"has no epsilon {min(missing)} for {model}")
-    return method.model_copy(update={"models": chosen, "from_study": other.name})
+        epsilons[model] = method.epsilons or tuple(e for e in ours.epsilons if e in theirs.epsilons)
+        if not epsilons[model]:
+            refuse(f"has no epsilon {ours.epsilons[0]} for {model}, nor another of this study")
+    return method.model_copy(update={"models": chosen, "from_study": other.name, "reused": epsilons})
 
 
 def _check_cells(study: Study) -> None:

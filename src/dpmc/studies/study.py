@@ -25,6 +25,7 @@ class StudyMethod(MethodSpec):
     """A method of a study: an algorithm with an accountant, options, and the models on which it runs."""
 
     label: str = key("", changes=NOTHING)
+    reused: dict[str, tuple[str, ...]] = key("model → ε of another study's cells", {}, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ class Study:
         return list(dict.fromkeys((method.from_study, model) for method in taken for model in method.models))
 
     def epsilons(self, model: str, method: str) -> tuple[str, ...]:
-        """Return the ε at which a method runs on a model: the method's own, else the model's."""
-        return self.method(method).epsilons or self.model(model).epsilons
+        """Return the ε at which a method runs on a model: the reused, the method's own, else the model's."""
+        spec = self.method(method)
+        return spec.reused.get(model) or spec.epsilons or self.model(model).epsilons
 
     def iterations(self, model: str, method: str) -> int | None:
         """Return the iterations of each chain: the method's, else the model's; None: all that ε allows."""
