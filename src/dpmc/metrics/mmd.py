@@ -31,7 +31,7 @@ def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> f
 
 
 def fixed_width(exact: np.ndarray) -> float:
-    """Return the median distance of pairs of exact draws (m, d), each draw in one pair: no chain decides it."""
+    """Return the median distance of pairs of exact draws (m, d), each draw in one pair."""
     half = len(exact) // 2
     return float(np.median(np.linalg.norm(exact[:half] - exact[half : 2 * half], axis=1)))
 
