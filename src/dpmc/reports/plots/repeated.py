@@ -22,6 +22,7 @@ from dpmc.studies.whole import Results
 Between = Callable[[Sequence[float]], tuple[float, float, float]]  #: values -> point and ends of its bar
 NORMAL_WIDTHS = {50: 1.349, 90: 3.290}  #: of a normal posterior, in its sds
 EXACT: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": (0, (1, 1))}
+LEVEL_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 7, "color": style.INK}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
@@ -50,7 +51,7 @@ def width(given: ToDraw) -> Figure:
 
 
 def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float]) -> Figure:
-    """Return the figure of a metric at both levels: 90 % full, 50 % pale, nominal values dashed."""
+    """Return the figure of a metric at both levels: 50 % dotted, nominal values dashed."""
     study, how = given.study, given.declared
     results = Results(read_metrics(*reads(study, how, given.results)[1]), study)
     figure, places = layout.panels(len(study.repeated), min(2, len(study.repeated)), 2.2)
@@ -58,21 +59,21 @@ def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float
     for axes, (label, (of, _)) in zip(places, study.repeated.items(), strict=True):
         for level in LEVELS:
             axes.axhline(nominal[level], **marks.REFERENCE, zorder=1)
+            axes.text(1.0, nominal[level], f"{level} %", **LEVEL_NOTE, transform=axes.get_yaxis_transform())
             if exact := results.baselines(label, f"{metric}_{level}"):
                 axes.axhline(between(exact)[0], **EXACT, zorder=1.5)
                 entries["exact posterior"] = EXACT
             for index, method in enumerate(of.methods):
                 look = style.line_style(study, method, how.titles.get(method, ""))
-                looks = {50: replace(look, colour=style.mixed_colour(look.colour, "#FFFFFF", 0.45)), 90: look}
+                entries[look.title] = look.line2d
                 points = _points(results, of, (label, method, f"{metric}_{level}"), between)
+                drawn = look if level == 90 else replace(look, line=style.DOTTED)
+                aside = lines.ASIDE * (index - (len(of.methods) - 1) / 2)
                 if points.size:
-                    entries[look.title] = look.line2d
-                    aside = lines.ASIDE * (index - (len(of.methods) - 1) / 2)
-                    lines.draw_cells(axes, lines.Curve(looks[level], points), aside)
+                    lines.draw_cells(axes, lines.Curve(drawn, points), aside)
         _finish(axes, of, label, how)
-        if metric == "coverage":
-            axes.set_ylim(-0.03, 1.03)
-        axes.set_ylabel(f"{metric} of 50 and 90 % intervals{' (sds)' if metric == 'width' else ''}")
+        axes.set_ylim(*((-0.03, 1.03) if metric == "coverage" else (0.0, None)))
+        axes.set_ylabel(metric if metric == "coverage" else f"{metric} (sds)")
     entries["nominal" if metric == "coverage" else "normal posterior"] = marks.REFERENCE
     layout.add_legend(figure, entries)
     return figure
