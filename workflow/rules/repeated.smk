@@ -2,7 +2,7 @@
 # the output, which a killed job goes on from.
 from dpmc.studies.whole import BASELINE as EXACT_SAMPLES
 
-BASELINE = EXACT_SAMPLES[0]
+BASELINE = EXACT_SAMPLES[0]  # the label of exact samples
 REPEATED = "results/{study}/repeated/{model}/{method}.csv"
 
 
@@ -17,15 +17,13 @@ def repeated_settings(wildcards):
 
 
 def repeated_runs(wildcards):
-    """Return the tables of a study's repeated runs; exact samples of a model of dpmc that has them."""
-    name, files = wildcards.study, []
-    for label, (of, _) in STUDIES[name].repeated.items():
-        known = of.model(label).model
-        # A user's model is a program: planning a run does not run it.
-        exact = ":" not in known and hasattr(models.definition(known).model, "posterior")
-        for method in [*of.methods, *([BASELINE] if exact else [])]:
-            files.append(REPEATED.format(study=name, model=label, method=method))
-    return files
+    """Return the tables of a study's repeated runs, and those of exact samples: empty if there are none."""
+    name = wildcards.study
+    return [
+        REPEATED.format(study=name, model=label, method=method)
+        for label, (of, _) in STUDIES[name].repeated.items()
+        for method in (*of.methods, BASELINE)
+    ]
 
 
 rule repeat:
