@@ -1,4 +1,4 @@
-"""`dpmc repeat`: runs on many data sets, as cells of the study; resumption, refusals, figures and table."""
+"""`dpmc repeated`: runs on many data sets, as cells of the study; resumption, refusals, figures and table."""
 
 import json
 from pathlib import Path
@@ -68,7 +68,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def repeat(label: str, method: str = "noisy-statistics", output: str = "new.csv") -> int:
     given = ("--study", "many.yaml", "--model", label, "--method", method, "--output", output)
-    return main(("repeat", *given, "--force", "--quiet"))
+    return main(("repeated", *given, "--force", "--quiet"))
 
 
 def found(table, file: str = "new.csv") -> dict[tuple[str, str, str], float]:
@@ -213,7 +213,7 @@ def test_settings_that_a_search_finds_are_refused(study: Path) -> None:
 )
 def test_labels_are_checked(study: Path, refused, label: str, method: str, words: str) -> None:
     assert words in refused(
-        *("repeat", "--study", "many.yaml", "--model", label, "--method", method, "--output", "n.csv")
+        *("repeated", "--study", "many.yaml", "--model", label, "--method", method, "--output", "n.csv")
     )
 
 

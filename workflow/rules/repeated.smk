@@ -13,7 +13,9 @@ def repeated_settings(wildcards):
     if method == BASELINE:
         return json.dumps([data_settings(of, model), sets])
     values, epsilons = pinned(of, model, method), of.epsilons(model, method)
-    return json.dumps([chain_settings(of, model, method, ""), values, epsilons, sets], sort_keys=True)
+    return json.dumps(
+        [chain_settings(of, model, method, ""), values, epsilons, sets], sort_keys=True
+    )
 
 
 def repeated_runs(wildcards):
@@ -26,7 +28,7 @@ def repeated_runs(wildcards):
     ]
 
 
-rule repeat:
+rule repeated:
     """part of a run: a method on many data sets of a model"""
     output:
         REPEATED,
@@ -37,15 +39,15 @@ rule repeat:
     conda:
         ENVIRONMENT
     resources:
-        mem_mb=megabytes("repeat"),
-        runtime=minutes("repeat"),
+        mem_mb=megabytes("repeated"),
+        runtime=minutes("repeated"),
     params:
         version=lambda wildcards: sources_version("dpmc.cli.repeated", without=VERSIONED_MODULES),
         settings=repeated_settings,
     message:
         "Run {wildcards.method} on the data sets of {wildcards.study} {wildcards.model}"
     shell:
-        "dpmc repeat --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
+        "dpmc repeated --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
         "--output {output} 2> {log}"
 
 

@@ -35,7 +35,7 @@ REPEATED_VERSION = 1  #: raised whenever a change alters a metric of repeated ru
 SDS_DRAWS = 4000  #: of a posterior, of which sds are taken where they are not known
 
 
-def repeat(options: argparse.Namespace) -> None:
+def repeated(options: argparse.Namespace) -> None:
     """Run a method on the data sets of repeated runs; write the metrics of each as CSV.
 
     Each finished run is a line of `.<output>.jsonl` beside the output, under all that determines it: a killed

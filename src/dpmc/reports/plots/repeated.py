@@ -21,7 +21,7 @@ from dpmc.studies.whole import Results
 
 Between = Callable[[Sequence[float]], tuple[float, float, float]]  #: values -> point and ends of its bar
 NORMAL_WIDTHS = {50: 1.349, 90: 3.290}  #: of a normal posterior, in its sds
-EXACT: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": (0, (1, 1))}
+EXACT_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": (0, (1, 1))}
 LEVEL_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 7, "color": style.INK}
 
 
@@ -61,8 +61,8 @@ def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float
             axes.axhline(nominal[level], **marks.REFERENCE, zorder=1)
             axes.text(1.0, nominal[level], f"{level} %", **LEVEL_NOTE, transform=axes.get_yaxis_transform())
             if exact := results.baselines(label, f"{metric}_{level}"):
-                axes.axhline(between(exact)[0], **EXACT, zorder=1.5)
-                entries["exact posterior"] = EXACT
+                axes.axhline(between(exact)[0], **EXACT_LINE, zorder=1.5)
+                entries["exact posterior"] = EXACT_LINE
             for index, method in enumerate(of.methods):
                 look = style.line_style(study, method, how.titles.get(method, ""))
                 entries[look.title] = look.line2d
