@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,8 +16,8 @@ from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.figures import TABLE_NAMES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
-from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys, validated
-from dpmc.studies.study import Study, StudyMethod, StudyModel
+from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, RepeatedSpec, StudyKeys, validated
+from dpmc.studies.study import Repeated, Study, StudyMethod, StudyModel
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
 
@@ -104,6 +105,9 @@ def _study(document: Document, asking: tuple[str, ...]) -> Study:
         study.methods[label] = _reused_method(label, spec, study, others[other])
     check_own(study)
     _check_cells(study)
+    for label, repeated in keys.repeated.items():
+        study.repeated[label] = _repeated(label, repeated, study)
+        _check_cells(study.repeated[label].study)
     return study
 
 
@@ -151,6 +155,30 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
     }
     # Not validated again: `spec` has been, and defaults need not satisfy the rules of the file.
     return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
+
+
+def _repeated(label: str, spec: RepeatedSpec, study: Study) -> Repeated:
+    """Return repeated runs with their defaults; raise DpmcError for an unknown model or method."""
+    document, where, name = study.document, ("repeated", label), spec.model or label
+    if study.tuning.mode == "search":
+        document.refuse(*where, rule="not with tuning: {mode: search}, whose settings are not known before")
+    if ":" not in name:
+        document.require(name, [*study.models, *MODELS], *where, "model")
+    own = [known.label for known in study.methods.values() if not known.from_study]
+    for method in spec.methods:
+        document.require(method, own, *where, "methods")
+    known = study.models.get(name) or StudyModel(
+        label=label, model=name, settings_of=name, epsilons=spec.epsilons, tuning_epsilon="inf"
+    )
+    given = {key: value for key in ("n", "start", "settings_of") if (value := getattr(spec, key))}
+    fresh = {"label": label, "epsilons": spec.epsilons, "data": "fresh-0", "rows_file": None, "columns": ()}
+    model = known.model_copy(update=fresh | given)
+    methods = {
+        method: study.methods[method].model_copy(update={"models": (label,)})
+        for method in spec.methods or own
+    }
+    alone = replace(study, models={label: model}, methods=methods, seeds=1, repeated={}, figures=())
+    return Repeated(alone, spec.sets)
 
 
 def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -> StudyMethod:

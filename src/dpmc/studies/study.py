@@ -7,7 +7,7 @@ holds. Hyperparameters are in `hyperparameters`; data, cells and what determines
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dpmc.common.values import STARTS, checked, delta_below, real
 from dpmc.studies.documents import Document
@@ -28,6 +28,13 @@ class StudyMethod(MethodSpec):
     reused: dict[str, tuple[str, ...]] = key("model → ε of another study's cells", {}, NOTHING)
 
 
+class Repeated(NamedTuple):
+    """Repeated runs of a study."""
+
+    study: "Study"  # as the study, with this label as its only model, and a run on each data set
+    sets: int
+
+
 @dataclass(frozen=True)
 class Study:
     """One study."""
@@ -45,6 +52,7 @@ class Study:
     methods: dict[str, StudyMethod]
     figures: tuple[str, ...]
     document: Document = field(repr=False, compare=False)  # the file, for the lines of errors
+    repeated: dict[str, Repeated] = field(default_factory=dict)  # by label
     # As asked for on the command line:
     rows_per_person: int = 1  # the budget is that of a person with up to this number of rows
     person: str | None = None  # column that says whose a row is
