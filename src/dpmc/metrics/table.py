@@ -128,7 +128,7 @@ def read_table(
 
 
 def error_of_median(q1: float, q3: float, m: int) -> float:
-    """Return the standard error of a median of m values, 1.2533 σ/√m by a normal law; NaN for m < 2."""
+    """Return the standard error of a median of m values, 1.2533 σ/√m if they are normal; NaN for m < 2."""
     # √(π/2), and the distance of the quartiles in units of σ.
     return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
 
