@@ -10,8 +10,8 @@ def page() -> str:
     """Return the page as Markdown."""
     parts = [
         "# Algorithms and their hyperparameters\n\n"
-        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`. What each does is on\n"
-        "[its own page](algorithms/index.md).\n"
+        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`. What each\n"
+        "does is on [its page](algorithms/index.md).\n"
     ]
     seen: dict[str, str] = {}  # table -> the first algorithm that has it
     for name in ALGORITHMS:
