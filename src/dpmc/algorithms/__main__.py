@@ -11,7 +11,7 @@ def page() -> str:
     parts = [
         "# Algorithms and their hyperparameters\n\n"
         "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`. What each\n"
-        "does is on [its page](algorithms/index.md).\n"
+        "algorithm does is on [its own page](algorithms/index.md).\n"
     ]
     seen: dict[str, str] = {}  # table -> the first algorithm that has it
     for name in ALGORITHMS:
