@@ -66,13 +66,14 @@ def case_numbers(table: ClaimTable, entry: Mapping[str, Any]) -> kinds.Cases:
         yield name, kind(table, part, **keys)
 
 
-def _numbers_of(claim: Mapping[str, Any], tables: Tables, study: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield name, what is asked, and number of each case; nothing of a study without a table."""
+def _numbers_of(claim: Mapping[str, Any], tables: Tables, study: str) -> Iterator[tuple[str, str, bool, Any]]:
+    """Yield name, what is asked, whether it is a ratio, and number of each case; none without a table."""
     for entry in claim.get("cases", ()):
         if other := tables.get(entry.get("study", study)):
             added = (entry.get("version", ""), f"study {entry['study']}" if "study" in entry else "")
             for name, number in case_numbers(other, entry):
-                yield ", ".join(filter(None, (name, *added))), entry["holds"], number
+                is_ratio = entry["number"] in kinds.RATIOS and not entry.get("less", False)
+                yield ", ".join(filter(None, (name, *added))), entry["holds"], is_ratio, number
 
 
 def cases_of(claim: Mapping[str, Any], tables: Tables, study: str, versions: Mapping[str, str]) -> list[Case]:
@@ -82,23 +83,31 @@ def cases_of(claim: Mapping[str, Any], tables: Tables, study: str, versions: Map
     fails though it holds. A case whose number is known and that cannot be told has `holds: null`.
     """
     found = [(*case, _version(case[0], versions)) for case in _numbers_of(claim, tables, study)]
-    known = Counter(version for _, _, number, version in found if np.isfinite(number[0]))
+    known = Counter(version for _, _, _, number, version in found if np.isfinite(number[0]))
     cases: list[Case] = []
-    for name, text, number, version in found:
+    for name, text, is_ratio, number, version in found:
         asked = rule.Asked(
             text,
             to_hold=known[version] if "some" in claim else 1,
             to_fail=1 if MILDER & {*claim} else known[version],
+            ratio=is_ratio,
         )
         case: Case = {"case": name, "version": version, "number": None, "error": None, "asked": text}
         case |= {"holds": None, "luck": None}
         if np.isfinite(number[0]):
-            again = number[1:][np.isfinite(number[1:])]
-            value = float(number[0]), float(np.std(again)) if len(again) else 0.0
+            value = float(number[0]), _error(number, is_ratio)
             case |= {key: float(f"{part:.4g}") for key, part in zip(("number", "error"), value, strict=True)}
             case |= {"holds": asked.decide(*value), "luck": asked.luck(*value)}
         cases.append(case)
     return cases
+
+
+def _error(number: Any, is_ratio: bool) -> float:
+    """Return the standard deviation of runs drawn anew; of a ratio, that of its logarithm times the ratio."""
+    again = number[1:][np.isfinite(number[1:])]
+    if is_ratio:
+        return float(number[0] * np.std(np.log(again[again > 0.0]))) if (again > 0.0).any() else 0.0
+    return float(np.std(again)) if len(again) else 0.0
 
 
 def _version(name: str, versions: Mapping[str, str]) -> str:

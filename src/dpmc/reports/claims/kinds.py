@@ -26,6 +26,7 @@ BY = {
     **dict.fromkeys(("over-models", "inconsistent", "models-that-fall"), ("methods",)),
     "first-reached": ("models", "methods"),
 }
+RATIOS = ("step", "ratio", "growth", "over-models", "inconsistent", "first-reached", "best")
 NAMING = ("chosen-bound", "in-gap")  #: kinds that yield the names of their cases, too
 REDUCTIONS: dict[str, Callable[[Array], Array]] = {
     "mean": lambda values: np.exp(np.nanmean(np.log(np.where(values > 0.0, values, np.nan)), axis=0)),

@@ -45,11 +45,15 @@ SEEN: dict[str, Callable[[float], bool]] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a case, `text`; how many cases decide alone that the claim holds, or that it fails."""
+    """What is asked of a case, `text`; how many cases decide alone that the claim holds, or that it fails.
+
+    `ratio`: the number is one, whose logarithm has about a normal law.
+    """
 
     text: str
     to_hold: int = 1
     to_fail: int = 1
+    ratio: bool = False
 
     def errors(self, among: int) -> float:
         """Return how many standard errors decide, for a chance of `LUCK` that one of so many does wrongly."""
@@ -63,23 +67,33 @@ class Asked:
             return SEEN[word](number)
         if word in BY_CHANCE:
             return BY_CHANCE[word](number) >= -self.errors(self.to_fail) * error
-        exactly, distance = LIMITS[word]
         if error == 0.0:
-            return exactly(number, *limits)
-        if distance(number, *limits) > self.errors(self.to_hold) * error:
-            return True
-        return False if distance(number, *limits) < -self.errors(self.to_fail) * error else None
+            return LIMITS[word][0](number, *limits)
+        errors = self._distance(number) / error
+        return (
+            True
+            if errors > self.errors(self.to_hold)
+            else False
+            if errors < -self.errors(self.to_fail)
+            else None
+        )
 
     def luck(self, number: float, error: float) -> float:
         """Return P(the case fails though it holds), it being where it is seen, or at its limit if beyond."""
-        word, limits = self._parts()
+        word, _ = self._parts()
         if word in SEEN or error == 0.0:
             return 0.0
         if word in BY_CHANCE:  # the truth is 0
             tails = 2.0 if word.endswith("apart from 0") else 1.0
             return float(tails * ndtr(-self.errors(self.to_fail)))
-        beyond = max(LIMITS[word][1](number, *limits), 0.0)
-        return float(ndtr(-self.errors(self.to_fail) - beyond / error))
+        return float(ndtr(-self.errors(self.to_fail) - max(self._distance(number), 0.0) / error))
+
+    def _distance(self, number: float) -> float:
+        """Return the distance from the limit, above 0 where the case holds, on the scale of the number."""
+        word, limits = self._parts()
+        if self.ratio and number > 0.0:
+            return number * LIMITS[word][1](math.log(number), *map(math.log, limits))
+        return LIMITS[word][1](number, *limits)
 
     def _parts(self) -> tuple[str, list[float]]:
         if self.text in (*SEEN, *BY_CHANCE):

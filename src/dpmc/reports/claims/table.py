@@ -154,10 +154,11 @@ class ClaimTable:
         """Return quartiles and number of runs; of fewer than four, and of R-hat, the median alone."""
         nothing, count = np.full(1 + RESAMPLES, np.nan), len(self._runs.get(cell, ()))
         if count and cell[3] == "rhat_max":
-            # One number of all runs: R-hat − 1 is half the variance of their means, with runs − 1 degrees.
-            runs = max(len(self._runs.get((*cell[:3], "iterations"), ())), 2)
+            # One number of all chains: R-hat − 1 goes as the variance of their means.
+            chains = max(len(self._runs.get((*cell[:3], "iterations"), ())) * self.study.chains, 2)
             value = self._runs[cell][0]
-            return nothing, value + (value - 1.0) * (2.0 / (runs - 1)) ** 0.5 * _chance(cell), nothing, count
+            error = (value - 1.0) * (2.0 / (chains - 1)) ** 0.5
+            return nothing, value + error * _chance(cell), nothing, count
         if count:
             low, middle, high = np.quantile(self._drawn(cell), [*QUARTILES.values()], axis=0)
             return (low, middle, high, count) if count >= 4 else (nothing, middle, nothing, count)
