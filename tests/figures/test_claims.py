@@ -10,7 +10,7 @@ import yaml
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.reports import claims
-from dpmc.reports.claims import ClaimTable, rule
+from dpmc.reports.claims import ClaimTable
 from dpmc.studies import load_study
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.privacy.accountants import ACCOUNTANTS

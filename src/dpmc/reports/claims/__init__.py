@@ -104,10 +104,11 @@ def cases_of(claim: Mapping[str, Any], tables: Tables, study: str, versions: Map
 
 def _error(number: Any, is_ratio: bool) -> float:
     """Return the standard deviation of runs drawn anew; of a ratio, that of its logarithm times the ratio."""
-    again = number[1:][np.isfinite(number[1:])]
-    if is_ratio:
-        return float(number[0] * np.std(np.log(again[again > 0.0]))) if (again > 0.0).any() else 0.0
-    return float(np.std(again)) if len(again) else 0.0
+    again = number[1:][np.isfinite(number[1:]) & ((number[1:] > 0.0) | (not is_ratio))]
+    if not len(again):
+        return 0.0
+    error = float(number[0] * np.std(np.log(again)) if is_ratio else np.std(again))
+    return error if error > 1e-9 * abs(number[0]) else 0.0  # without the rounding of an exact number
 
 
 def _version(name: str, versions: Mapping[str, str]) -> str:

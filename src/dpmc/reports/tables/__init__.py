@@ -151,18 +151,21 @@ def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
             # Equal ends of the range are written once.
             numbers = " to ".join(dict.fromkeys(map(_number, (own["number"].min(), own["number"].max()))))
             numbers += f" (± {own['error'].max():.2g})" if own["error"].any() else ""
-        others = "; ".join(f"{version}: {found}" for version, found in claim["versions"].items())
+        others = "; ".join(f"{of}: {_short(found)}" for of, found in claim["versions"].items())
         about = (str(claim["section"]), claim["claim"], claim["verdict"], others, claim["reproduced"])
-        figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
-        rows.append(
-            (*about, claim["published"], split, numbers, _number(claim["luck"]), claim["test"], figure)
-        )
-    counts = ", ".join(f"{number} {name}" for name, number in verdicts["verdicts"].items() if number)
+        seen = (_short(claim["published"]), split, numbers, _number(claim["luck"]), claim["test"])
+        rows.append((*about, *seen, "" if claim["figure"] == "none" else Path(claim["figure"]).stem))
+    counts = (f"{number} {name.removesuffix('s')}" for name, number in verdicts["verdicts"].items() if number)
     chances = [claim["luck"] for claim in verdicts["claims"] if claim["luck"] is not None]
-    words = {"source": verdicts["source"], "counts": counts, "all": len(chances), "expected": sum(chances)}
-    return LAYOUTS["claims"]["note"].format(**words), pd.DataFrame(
-        rows, columns=LAYOUTS["claims"]["headings"]
+    note = LAYOUTS["claims"]["note"].format(
+        source=verdicts["source"], counts=", ".join(counts), all=len(chances), expected=sum(chances)
     )
+    return note, pd.DataFrame(rows, columns=LAYOUTS["claims"]["headings"])
+
+
+def _short(verdict: str) -> str:
+    """Return a verdict beside another, in few words."""
+    return verdict.partition(" at this")[0]
 
 
 def _number(value: str | float | bool | None) -> str:
