@@ -237,3 +237,40 @@ def test_the_file_is_yaml(tmp_path: Path) -> None:
     assert yaml.safe_load(text) == verdicts
     assert max(len(line) for line in text.splitlines()) < 160
     assert [path.name for path in tmp_path.iterdir()] == ["claims.yaml"]
+
+
+def test_exceptions_are_in_the_claims_own_words() -> None:
+    """A claim that does not allow exceptions itself fails by one."""
+    for name in claims.CLAIMS:
+        for claim in claims.claims_of(name)["claims"].values():
+            assert claim.get("exceptions", "") in claim["claim"]
+
+
+def test_another_study_decides_a_claim_once_it_has_results() -> None:
+    """More rows than in any cell of the paper's study: those of the study `rows`."""
+    rows, of = load_study("rows"), paper_study("dp-hmc")
+    cells = [("n-1000000", method, "1", 0.14) for method in ("dp-penalty", "dp-hmc")]
+    table = [
+        ("rows", *cell[:3], str(seed), "mmd", str(cell[3] + 0.001 * seed))
+        for cell in [*cells, ("n-1000000", "baseline", "", 0.02)]
+        for seed in range(20)
+    ]
+    tables = {rows.name: ClaimTable.of_study(rows, typed(pd.DataFrame(table, columns=[*METRIC_COLUMNS])))}
+    entries = {entry["name"]: entry for entry in claims.judge(of, tables)["claims"]}
+    [case] = entries["more-rows-would-help"]["cases"]
+    assert case["case"] == "n-1000000, study rows"
+    assert case["number"] == pytest.approx(0.1495 / 0.0295, rel=1e-3)
+    assert entries["more-rows-would-help"]["verdict"] == "fails"
+    assert entries["banana-equal"]["verdict"] == "undecided"
+    assert claims.other_studies("dp-hmc") == ["rows", "thesis", "thesis-tuned"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "error", "expected"), [(1.1, 0.1, "1 of 1"), (1.5, 0.1, "0 of 1"), (1.004, 0.0, "1 of 1")]
+)
+def test_a_number_is_reproduced_if_it_is_apart_by_no_more_than_chance(
+    ours: float, error: float, expected: str
+) -> None:
+    both = [[{"case": "a", "number": number, "error": error}] for number in (ours, 1.0)]
+    assert claims.reproduced(*both) == expected
+    assert claims.reproduced(both[0], []) == "–"
