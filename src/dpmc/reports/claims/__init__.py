@@ -72,7 +72,7 @@ def _numbers_of(claim: Mapping[str, Any], tables: Tables, study: str) -> Iterato
         if other := tables.get(entry.get("study", study)):
             added = (entry.get("version", ""), f"study {entry['study']}" if "study" in entry else "")
             for name, number in case_numbers(other, entry):
-                is_ratio = entry["number"] in kinds.RATIOS and not entry.get("less", False)
+                is_ratio = entry["number"] in kinds.RATIO_KINDS and not entry.get("less", False)
                 yield ", ".join(filter(None, (name, *added))), entry["holds"], is_ratio, number
 
 

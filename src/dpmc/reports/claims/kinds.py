@@ -26,7 +26,7 @@ BY = {
     **dict.fromkeys(("over-models", "inconsistent", "models-that-fall"), ("methods",)),
     "first-reached": ("models", "methods"),
 }
-RATIOS = ("step", "ratio", "growth", "over-models", "inconsistent", "first-reached", "best")
+RATIO_KINDS = ("step", "ratio", "growth", "over-models", "inconsistent", "first-reached", "best")
 NAMING = ("chosen-bound", "in-gap")  #: kinds that yield the names of their cases, too
 REDUCTIONS: dict[str, Callable[[Array], Array]] = {
     "mean": lambda values: np.exp(np.nanmean(np.log(np.where(values > 0.0, values, np.nan)), axis=0)),
@@ -35,7 +35,7 @@ REDUCTIONS: dict[str, Callable[[Array], Array]] = {
     "smallest": lambda values: np.nanmin(values, axis=0),
     "range": lambda values: np.nanmax(values, axis=0) - np.nanmin(values, axis=0),
 }
-NOTHING = np.full(1 + RESAMPLES, np.nan)
+UNKNOWN = np.full(1 + RESAMPLES, np.nan)
 
 
 def reduced(over: str, values: Iterable[Array] | Array) -> Array:
@@ -43,7 +43,7 @@ def reduced(over: str, values: Iterable[Array] | Array) -> Array:
     numbers = np.array([*values], float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of none: NaN
-        return REDUCTIONS[over](numbers) if len(numbers) else NOTHING
+        return REDUCTIONS[over](numbers) if len(numbers) else UNKNOWN
 
 
 def quotient(above: Array, below: Array) -> Array:
@@ -88,7 +88,7 @@ def ratios(
     others, compared = Cells(to_models or cells.models, to or cells.methods, cells.metrics), []
     for epsilon in table.grid(model, method, cells.at):
         values = table.column(of, replace(others, at=to_at or (epsilon,)), to_metric)
-        compared.append(choose(values, axis=0) if len(values) else NOTHING)
+        compared.append(choose(values, axis=0) if len(values) else UNKNOWN)
     pair = own, np.array(compared).reshape(own.shape)
     return quotient(*pair[::-1]) if inverse else quotient(*pair)
 
@@ -127,7 +127,7 @@ def first_reached(table: ClaimTable, cells: Cells, to: Methods) -> Array:
     others = [table.column("median", replace(part, methods=to)) for _, part in cells.each("metrics")]
     least = np.array([reduced("smallest", medians) for medians in others])
     numbers = quotient(least, table.column("median", cells))
-    return next((number for number in numbers if not np.isnan(number[0])), NOTHING)
+    return next((number for number in numbers if not np.isnan(number[0])), UNKNOWN)
 
 
 def gain(table: ClaimTable, cells: Cells, to: Methods = (), to_at: At = "") -> Array:
@@ -198,7 +198,7 @@ def late_bounds(table: ClaimTable, cells: Cells, limit: float) -> Array:
     rhat = table.column("median", cells, "rhat_max")[ran]
     late, half = ~(rhat < limit), len(rhat) // 2  # late without an R-hat, too: chains that never moved
     known = half > 0 and not np.isnan(rhat).all()
-    return late[:half].mean(axis=0) - late[-half:].mean(axis=0) if known else NOTHING
+    return late[:half].mean(axis=0) - late[-half:].mean(axis=0) if known else UNKNOWN
 
 
 def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> Array:
@@ -206,7 +206,7 @@ def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> 
     largest = table.column("median", cells, "mmd")[-1]
     runs = table.runs(cells, "mmd")[-last:]
     known = all(map(len, runs)) and not np.isnan(largest[0])
-    return reduced("share", [values.max(axis=0) > largest + far for values in runs]) if known else NOTHING
+    return reduced("share", [values.max(axis=0) > largest + far for values in runs]) if known else UNKNOWN
 
 
 def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> Cases:
@@ -216,11 +216,11 @@ def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> C
         model = study.models[cells.models[0]].model
         method, key = methods[name.partition(",")[0]]
         if method not in study.methods or model not in study.models:
-            yield f"{method}, {model}", NOTHING
+            yield f"{method}, {model}", UNKNOWN
             continue
         chosen = float(pinned_hyperparameters(study, model, method).values[key])
         below = increase(table, cells)[table.bounds(cells) <= chosen]
-        yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else NOTHING
+        yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else UNKNOWN
 
 
 def in_gap(table: ClaimTable, model: str, low: float, high: float) -> Cases:
