@@ -86,7 +86,7 @@ def cases_of(claim: Mapping[str, Any], tables: Tables, study: str, versions: Map
     known = Counter(version for _, _, _, number, version in found if np.isfinite(number[0]))
     cases: list[Case] = []
     for name, text, is_ratio, number, version in found:
-        asked = rule.Asked(
+        asked = rule.Limit(
             text,
             to_hold=known[version] if "some" in claim else 1,
             to_fail=1 if MILDER & {*claim} else known[version],
@@ -133,7 +133,7 @@ def reproduced(ours: Sequence[Case], theirs: Sequence[Case]) -> str:
     ours, theirs = ([case for case in cases if case["number"] is not None] for cases in (ours, theirs))
     found = {case["case"]: case for case in theirs}
     pairs = [(case, found[case["case"]]) for case in ours if case["case"] in found]
-    asked = rule.Asked("not beyond chance apart from 0", to_fail=max(len(pairs), 1))
+    asked = rule.Limit("not beyond chance apart from 0", to_fail=max(len(pairs), 1))
     same = [
         asked.decide(one["number"] - other["number"], math.hypot(one["error"], other["error"]))
         or math.isclose(one["number"], other["number"], rel_tol=0.005)

@@ -44,7 +44,7 @@ SEEN: dict[str, Callable[[float], bool]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class Limit:
     """What is asked of a case, `text`; how many cases decide alone that the claim holds, or that it fails.
 
     `ratio`: the number is one, whose logarithm has about a normal law.
