@@ -11,6 +11,7 @@ from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
+RULE = "<!-- the rule ends here -->"  # in tables of claims, for the page that has it once
 #: what a row of a linked table is
 ROWS = {
     "models": "a model: its dimension, rows, tempering and prior",
@@ -54,12 +55,17 @@ def sections(page: str, study: Study) -> list[str]:
     folder = GALLERY / study.name
     if page == "figures":
         return [line for name in study.figures if name not in tables.LAYOUTS for line in figure(study, name)]
-    name, how = ("claims", ":start-line: 2") if page == "claims" else ("models", ":heading-offset: 2")
-    parts = [f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"]
+    name, how = ("claims", f":start-after: {RULE}") if page == "claims" else ("models", ":heading-offset: 2")
+    parts = [included(study.name, name, how)]
     parts = parts if (folder / f"{name}.md").is_file() else []
     files = [name for name in ROWS if page == "tables" and (folder / f"{name}.csv").is_file()]
     links = ", ".join(f"[{name}](../gallery/{study.name}/{name}.csv)" for name in files)
     return [part for part in (*parts, links) if part]
+
+
+def included(study: str, name: str, how: str) -> str:
+    """Return the lines that include a table of a study's gallery."""
+    return f"```{{include}} ../gallery/{study}/{name}.md\n{how}\n```"
 
 
 def made_by(study: Study) -> str:
@@ -85,6 +91,8 @@ def text(page: str) -> str:
     parts = [f"# {title}", textwrap.fill(introduction, 110)]
     if page == "tables":
         parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
+    if page == "claims":
+        parts.append(included("thesis", "claims", f":start-line: 2\n:end-before: {RULE}"))
     for study in studies():
         if found := sections(page, study):
             command = [] if page == "tables" else [made_by(study)]
