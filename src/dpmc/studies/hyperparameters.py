@@ -35,7 +35,8 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     """
     spec = study.method(method)
     tuned = spec.hyperparameters == "tuned" and bool(searched(algorithm_class(spec.algorithm)))
-    file = beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
+    name = f"{spec.settings_study or study.settings_of}{'.tuned' if tuned else ''}.yaml"
+    file = beside(study.path, "hyperparameters", name)
     if not file.is_file():
         raise MissingSettings(f"{file}: no such file")
     document = read_document(file)

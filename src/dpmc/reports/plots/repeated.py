@@ -53,10 +53,11 @@ def width(given: ToDraw) -> Figure:
 def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float]) -> Figure:
     """Return the figure of a metric at both levels: 50 % dotted, nominal values dashed."""
     study, how = given.study, given.declared
-    results = Results(read_metrics(*reads(study, how, given.results)[1]), study)
+    table = read_metrics(*reads(study, how, given.results)[1])
     figure, places = layout.panels(len(study.repeated), min(2, len(study.repeated)), 2.2)
     entries: layout.Entries = {}
     for axes, (label, (of, _)) in zip(places, study.repeated.items(), strict=True):
+        results = Results(table, of)
         for level in LEVELS:
             axes.axhline(nominal[level], **marks.REFERENCE, zorder=1)
             axes.text(1.0, nominal[level], f"{level} %", **LEVEL_NOTE, transform=axes.get_yaxis_transform())

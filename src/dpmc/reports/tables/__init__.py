@@ -125,7 +125,7 @@ def _run_times(study: Study, results: Path) -> Rows:
 
 def _repeated(study: Study, results: Path) -> Rows:
     """Yield texts for each cell of repeated runs: means of coverage and scores, else medians."""
-    metrics = own_rows(read_metrics(results / study.name / "repeated.csv"), study)
+    metrics = read_metrics(results / study.name / "repeated.csv")
     for cell, rows in metrics.groupby(["model", "method", "epsilon"], sort=False):
         values = {name: group["value"] for name, group in rows.groupby("metric")}
         numbers = []
