@@ -59,9 +59,10 @@ def draw(given: ToDraw) -> Figure:
             if known is not None:
                 rows = known[(known["method"] == method) & (known["accountant"] == published)]
                 axes.plot(rows["epsilon"], rows["iterations"], **CIRCLE, markevery=4, zorder=3)
-        axes.set(title=look.title, xlim=(0.0, 6.15), ylabel="iterations", ylim=(0.0, None))
+        axes.set(title=look.title, xlim=(0.0, 6.15), ylabel="iterations")
         axes.yaxis.grid(True)
     panels[-1].set_xlabel("privacy budget ε (total)")
+    panels[0].set_ylim(bottom=0.0)  # of all panels, which share the axis
     layout.set_plain_numbers(panels[0].yaxis)
     if known is not None:
         entries[f"published, every fourth point: {how.published}"] = CIRCLE

@@ -37,7 +37,7 @@ TRAJECTORY_EPSILON = 1.0
 LEAPFROGS = 48
 FRAMES = range(0, LEAPFROGS, 4)  # the thesis's: its last is four steps before the end
 START_POSITION = (0.0, 1.0)  # of the chain
-HALF_WIDTH = 3.9
+AROUND = 0.9  # around both paths
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
 PUBLISHED_PATH: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
@@ -128,8 +128,10 @@ def trajectory(given: ToDraw) -> Figure:
     problem = problem_of(given.study, label, exact=True)
     points = leapfrog_points(given.study, label, problem)
     known = pd.read_csv(PUBLISHED_RESULTS / "hmc_trajectory.csv") if given.declared.published else None
-    corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
-    surface = Surface(problem, -corner, corner)
+    paths = points if known is None else np.vstack([points, known[["theta_1", "theta_2"]]])
+    low, high = paths.min(axis=0) - AROUND, paths.max(axis=0) + AROUND
+    low = high - (high - low).max()  # a square
+    surface = Surface(problem, low, high)
     figure, panels = layout.panels(given.declared.wide, len(FRAMES), 6, 1.15, sharex=True, sharey=True)
     for step, axes in zip(FRAMES, panels, strict=True):
         surface.draw(axes)
@@ -141,8 +143,8 @@ def trajectory(given: ToDraw) -> Figure:
         if step > 0:
             axes.plot(*points[step], **LAST, zorder=4)
         axes.plot(*points[0], **START, zorder=4)
-        axes.set(title=f"step {step}", xlim=limits, ylim=limits, box_aspect=1.0)
-        axes.set(xticks=[-3, 0, 3], yticks=[-3, 0, 3])
+        axes.set(title=f"step {step}", xlim=(low[0], high[0]), ylim=(low[1], high[1]), box_aspect=1.0)
+        axes.locator_params(nbins=4, integer=True)
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
     entries: layout.Entries = {
