@@ -25,8 +25,8 @@ ROWS = {
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last, linked to its full size. The page that a run "
-        "makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
+        "Every figure of the studies, as `make figures` drew it last, linked to its full size. The page that a "
+        "run makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
         "numbers.",
     ),
     "tables": (
@@ -44,9 +44,9 @@ INTRODUCTIONS = {
 
 #: what all figures have in common, said once
 CONVENTIONS = (
-    "boxes: quartiles and median over the runs of a cell; whiskers end at the last run within 1.5 interquartile "
-    "ranges, runs beyond them are drawn singly",
-    "filled slim bars: published quartiles and medians; hollow ones: those of our runs, of what the legend names",
+    "boxes: quartiles and median over the runs of a cell; whiskers end at the last run within 1.5 "
+    "interquartile ranges, runs beyond them are drawn singly",
+    "filled slim bars: published quartiles and medians; hollow ones: our runs of what the legend names",
     "points: medians over runs; upright bars: their quartiles; lines across: without privacy",
     "grey band: exact samples, from the least to the greatest; line in it: their median",
     "k: number of iterations, if below 10",
@@ -93,7 +93,8 @@ def figure(study: Study, name: str) -> list[str]:
         declared = declared_figure(study.path, name)
         title, caption = declared.title or name.replace("-", " "), declared.caption
     below = textwrap.fill(" ".join(caption.split()), 110, break_on_hyphens=False, break_long_words=False)
-    return [f"### {title}", f"[![{title}](../{path.relative_to('docs')})](../{path.relative_to('docs')})", below]
+    file = f"../{path.relative_to('docs')}"
+    return [f"### {title}", f"[![{title}]({file})]({file})", below]
 
 
 def text(page: str) -> str:

@@ -13,7 +13,7 @@ from dpmc.reports.plots import lines, style, traces
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 from figures.fast_tables import metrics_of, real_study, write_tables
-from figures.synthetic import Table, curves, draw, metrics
+from figures.synthetic import Table, curves, draw, legible, metrics
 from figures.synthetic import study as made_up
 
 GUARANTEED = ["dp-penalty", "dp-barker", "dp-fast-mh-corrected", "dp-fast-mh-full-corrected"]
@@ -56,6 +56,13 @@ def test_equal_budget_shows_only_methods_with_a_guarantee(made):
     assert chains[2].points[0] == pytest.approx([0.05 * i**0.5 for i in (501, 1001, 2001)])
     assert sorted(declared_figure(study.path, "equal-budget").methods) == sorted(GUARANTEED)
     assert len({axes.get_xlim() for axes in drawn("equal-budget", study, results).axes[:5]}) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["mixture", "logistic-digits", "logistic-fashion", "variants", "equal-budget"]
+)
+def test_type_is_legible_and_inside_the_figure(name, made):
+    legible(drawn(name, *made), declared_figure(made[0].path, name).wide)
 
 
 def test_lines_by_the_total_are_named_where_they_begin(made):

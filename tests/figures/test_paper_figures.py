@@ -79,9 +79,10 @@ def test_legends_have_the_colour_and_the_name_of_the_draws(results: Path) -> Non
         if hasattr(line, "get_color")
     }
     drawn = [axes.lines[0].get_color() for axes in figure.axes[: len(MAIN)]]
-    names = [axes.get_title(loc="left").partition("\n")[0] for axes in figure.axes[: len(MAIN)]]
+    above = [axes.get_title(loc="left").splitlines()[:-1] for axes in figure.axes[: len(MAIN)]]
+    names = [" ".join(lines) for lines in above]
     assert dots == dict(zip([f"a draw of {name}" for name in names], drawn, strict=True))
-    assert "DP-SGLD, corrected" in names and "DP-SGLD, the paper's drift" in names
+    assert "DP-SGLD, corrected" in names and "DP-SGLD, paper's drift" in names
 
 
 def test_marginals_are_those_of_the_runs_and_of_the_posterior(results: Path) -> None:
@@ -104,6 +105,12 @@ def test_marginals_are_those_of_the_runs_and_of_the_posterior(results: Path) -> 
             assert np.trapezoid(side * density, side) == pytest.approx(
                 draws.mean(), abs=0.05 + 0.02 * abs(mean)
             )
+
+
+@pytest.mark.parametrize("name", ["comparison", "paper-posteriors", "paper-marginals", "paper-directions"])
+def test_type_is_legible_and_inside_the_figure(name: str, results: Path) -> None:
+    of = paper_study()
+    synthetic.legible(draw(name, of, results), declared_figure(of.path, name).wide)
 
 
 def test_of_several_models_the_median_run_of_the_best_method_is_shown(results: Path) -> None:

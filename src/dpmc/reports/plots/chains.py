@@ -251,11 +251,14 @@ def single_runs(given: ToDraw) -> Figure:
         if seed:
             draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS_SHOWN)
             axes.plot(*draws[:, :2].T, **dot, zorder=3)
-        above = [style.model_name(study, cell[0], how.titles), title] if several else [title, run]
-        says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
-        axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=style.SMALL)
+        number = f"{mmd:.2f}" if seed else "none"
+        says = f"{title}, MMD {number}" if several else f"{run}, {number}"
+        if several or run == next(iter(RUNS)):  # a method's name is above its column
+            above = style.model_name(study, cell[0], how.titles) if several else title.replace(", ", ",\n")
+            says = f"{above}\n{says}"
+        axes.set_title(says, fontsize=style.SMALL)
         axes.set_box_aspect(1.0)
-        axes.locator_params(nbins=12 // columns)  # as their numbers have room
+        axes.locator_params(nbins=max(2, 12 // columns))  # as their numbers have room
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
     shades = {f"{100 * part:.0f} % of the exact posterior": Patch(fc=REGIONS[part]) for part in REGIONS}
@@ -282,12 +285,14 @@ def marginals(given: ToDraw) -> Figure:
     for column, cell in enumerate(cells):
         look, (joint, *below) = looks[cell[1]], panels[column :: len(cells)]
         joint.set_title((how.titles.get(cell[1]) or look.title).replace(", ", ",\n"), fontsize=style.SMALL)
-        joint.contour(*sides, surface.values, levels=levels[:1], colors=[style.INK], linewidths=0.5)
+        joint.contour(
+            *sides, surface.values, levels=levels[:1], colors=[style.INK], linewidths=0.5, linestyles="solid"
+        )
         joint.set(xlabel="θ₁", ylabel="" if column else "θ₂")
         for axis, axes in enumerate(below):
             exact = np.exp(surface.values).sum(axis=axis)
             axes.fill_between(sides[axis], exact / np.trapezoid(exact, sides[axis]), color=REGIONS[0.95])
-            axes.set(xlabel="θ₁θ₂"[2 * axis :][:2], ylabel="" if column else "density")
+            axes.set(xlabel=("θ₁", "θ₂")[axis], ylabel="" if column else "density")
         for run, line in RUN_LINES.items():
             if not (seed := chosen_run(results, cell, run)[0]):
                 continue
@@ -299,6 +304,9 @@ def marginals(given: ToDraw) -> Figure:
             for axis, axes in enumerate(below):
                 middles, density = 0.5 * (edges[axis][1:] + edges[axis][:-1]), shares.sum(axis=1 - axis)
                 axes.plot(middles, density / np.diff(edges[axis]), color=look.edge, lw=0.8, ls=line)
+    for axes in panels:
+        axes.locator_params(axis="x", nbins=2)
+        layout.set_plain_numbers(axes.xaxis)
     entries: layout.Entries = {
         **{f"{run} run": {"color": style.INK, "lw": 0.8, "ls": line} for run, line in RUN_LINES.items()},
         "95 % of the exact posterior": {"color": style.INK, "lw": 0.5},

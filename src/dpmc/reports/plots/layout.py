@@ -45,7 +45,8 @@ def add_legend(figure: Figure, entries: Entries, **how: Any) -> None:
 
 def plain(x: float, _: object = None) -> str:
     """Return a number written out, thousands apart, from a million on in millions (M)."""
-    return f"{x / 1e6:,.7g} M" if abs(x) >= 1e6 else f"{x:,.5f}".rstrip("0").rstrip(".")
+    text = f"{x / 1e6:,.7g} M" if abs(x) >= 1e6 else f"{x:,.5f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−")
 
 
 def set_plain_numbers(axis: Axis) -> None:
