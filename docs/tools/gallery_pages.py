@@ -25,8 +25,8 @@ ROWS = {
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last, linked to its full size. The page that a "
-        "run makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
+        "Every figure of the studies, as `make figures` drew it last, linked to its full size. The page that "
+        "a run makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
         "numbers.",
     ),
     "tables": (
