@@ -12,11 +12,11 @@ from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.problem import Exact
 from dpmc.metrics.cell import baseline_metrics, cell_metrics, second_half
-from dpmc.metrics.mmd import published_mmd
+from dpmc.metrics.mmd import fixed_mmd, published_mmd
 from dpmc.metrics.table import METRIC_COLUMNS, TEXT_METRICS, is_metric
 
 PER_SEED = set(
-    "iterations kept_draws mmd mean_error covariance_error acceptance_rate ratio_clip_fraction "
+    "iterations kept_draws mmd mmd_fixed mean_error covariance_error acceptance_rate ratio_clip_fraction "
     "gradient_clip_fraction diverged".split()
 )
 
@@ -85,6 +85,7 @@ def test_values_of_one_seed() -> None:
     assert got["covariance_error"] == pytest.approx(math.sqrt((difference**2).sum()))
     generator = stream("published", "m", "a", "4", 3, "mmd")
     assert got["mmd"] == published_mmd(kept, problem.exact.reference, generator)
+    assert got["mmd_fixed"] == fixed_mmd(kept, problem.exact.reference)
     assert got["acceptance_rate"] == pytest.approx(20 / 40)
     assert got["ratio_clip_fraction"] == pytest.approx(5 / 100)
     assert got["gradient_clip_fraction"] == pytest.approx(22 / (11 * 100))
@@ -155,7 +156,7 @@ def test_a_seed_twice_and_another_dimension_are_refused() -> None:
 def test_baselines() -> None:
     rows = baseline_metrics(Known(), "s")
     assert [(row["seed"], row["metric"]) for row in rows] == [
-        (seed, metric) for seed in range(3) for metric in ("mmd", "mean_error")
+        (seed, metric) for seed in range(3) for metric in ("mmd", "mmd_fixed", "mean_error")
     ]
     assert {(row["method"], row["epsilon"]) for row in rows} == {("baseline", "")}
     assert all(0.0 <= float(row["value"]) < 0.2 for row in rows)

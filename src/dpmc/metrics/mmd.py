@@ -30,6 +30,12 @@ def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> f
         return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
 
 
+def fixed_width(exact: np.ndarray) -> float:
+    """Return the median distance of pairs of exact draws (m, d), each draw in one pair."""
+    half = len(exact) // 2
+    return float(np.median(np.linalg.norm(exact[:half] - exact[half : 2 * half], axis=1)))
+
+
 def _without_repeats(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return draws (n, d) as rows (u, d), columns (d, u), weights (u,): equal neighbours are one."""
     # A chain stays where it is after a rejection, so its repeats are neighbours: no search is needed.
@@ -78,3 +84,12 @@ def published_mmd(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) 
     negative estimates of agreeing samples positive. Raises ValueError as `squared_mmd` does.
     """
     return float(np.sqrt(abs(squared_mmd(x, y, bandwidth(x, y, generator)))))
+
+
+def fixed_mmd(x: np.ndarray, exact: np.ndarray) -> float:
+    """Return the MMD of draws (n, d) from exact ones (m, d), m at least 2, with the kernel of `fixed_width`.
+
+    A chain far away cannot widen its own kernel, as it can that of `published_mmd`. Raises ValueError as
+    `squared_mmd` does.
+    """
+    return float(np.sqrt(abs(squared_mmd(x, exact, fixed_width(exact)))))

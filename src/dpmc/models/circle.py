@@ -16,6 +16,7 @@ class Circle(FlatPrior):
 
     a: float
     dimension = 2
+    has_true_theta = False  # rows are not drawn at a θ, so that no interval can hold it
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""

@@ -19,7 +19,14 @@ from dpmc.studies.documents import Document, beside, read_document
 from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
 from dpmc.studies.study import Study
 
-TABLE_NAMES = ("models", "hyperparameters", "iterations", "run-times", "claims")  #: of `reports.tables`
+TABLE_NAMES = (
+    "models",
+    "hyperparameters",
+    "iterations",
+    "run-times",
+    "repeated",
+    "claims",
+)  #: of `reports.tables`
 
 
 def _kinds() -> dict[str, bool]:

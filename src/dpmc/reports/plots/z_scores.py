@@ -64,6 +64,6 @@ def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from scipy.stats import beta, norm  # slow to import, and not needed to plan a run
 
     rank = np.arange(1, count + 1)
-    # the i-th of n uniform numbers has the law Beta(i, n + 1 - i)
+    # the i-th of n uniform numbers has the distribution Beta(i, n + 1 - i)
     low, median, high = (norm.ppf(beta.ppf(share, rank, count + 1 - rank)) for share in (0.025, 0.5, 0.975))
     return median, low, high

@@ -123,6 +123,19 @@ def _run_times(study: Study, results: Path) -> Rows:
         yield model, job, len(jobs), chains, total, wall, cpu, round(jobs["peak_mib"].max())
 
 
+def _repeated(study: Study, results: Path) -> Rows:
+    """Yield texts for each cell of repeated runs: means of coverage and scores, else medians."""
+    metrics = own_rows(read_metrics(results / study.name / "repeated.csv"), study)
+    for cell, rows in metrics.groupby(["model", "method", "epsilon"], sort=False):
+        values = {name: group["value"] for name, group in rows.groupby("metric")}
+        numbers = []
+        for name in LAYOUTS["repeated"]["columns"][5:]:
+            how = "mean" if name.startswith(("coverage", "log_score")) else "median"
+            digits = ".0f" if name == "iterations" else ".3g"
+            numbers.append(f"{values[name].agg(how):{digits}}" if name in values else "")
+        yield *cell, str(rows["seed"].nunique()), str(len(values.get("error_true", ()))), *numbers
+
+
 CASE_COLUMNS = ("case", "number", "asked", "holds")
 
 
@@ -171,6 +184,7 @@ ROWS_OF_TABLE: dict[str, Callable[[Study, Path], Rows]] = {
     "hyperparameters": _hyperparameters,
     "iterations": _iterations,
     "run-times": _run_times,
+    "repeated": _repeated,
     "claims": _claims,
 }
 
