@@ -116,9 +116,10 @@ def baseline_metrics(problem: Problem, study: str) -> list[Row]:
         values["mmd_fixed"] = fixed_mmd(sample, problem.exact.reference)
         if np.all(np.isfinite(problem.exact.posterior_mean)):
             values["mean_error"] = mean_error(sample, problem.exact.posterior_mean)
-        for most in (*MILESTONES, FLOOR_DRAWS) if counts.size else ():
+        for most in (FLOOR_DRAWS, *MILESTONES) if counts.size else ():
             drawn = generator.multinomial(most, (counts / counts.sum()).ravel())
-            values[f"symmetric_kl_at_{most}"] = symmetric_kl_of_counts(drawn, counts)
+            name = "symmetric_kl" if most == FLOOR_DRAWS else f"symmetric_kl_at_{most}"
+            values[name] = symmetric_kl_of_counts(drawn, counts)
         rows += _rows((study, problem.label, "baseline", ""), index, values, [])
     return rows
 
