@@ -52,7 +52,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     if not file.is_file():
         raise MissingSettings(f"{file}: no such file")
     if ":" in model and not tuned:
-        by = "dpmc.plan" if cls.calibrates_run else "dpmc tune --search"
+        by = "dpmc.plan" if cls.asks else "dpmc tune --search"
         how = f"give them by --hyperparameters, or let {by} find some"
         raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
     hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
