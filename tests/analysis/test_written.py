@@ -75,7 +75,10 @@ def test_offset_and_weights_on_the_command_line(
 ) -> None:
     """They are those of `dpmc.fit`; the offset is a term of the formula."""
     monkeypatch.chdir(tmp_path)
-    fields = [*BOOK["fields"], {"name": "copies", "type": "integer", "constraints": {"minimum": 0, "maximum": 2}}]
+    fields = [
+        *BOOK["fields"],
+        {"name": "copies", "type": "integer", "constraints": {"minimum": 0, "maximum": 2}},
+    ]
     book = {**BOOK, "fields": fields}
     Path("book.yaml").write_text(yaml.safe_dump(book), encoding="utf-8")
     table = people.assign(copies=1 + people.index % 2)

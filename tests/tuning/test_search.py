@@ -443,5 +443,7 @@ def test_a_method_whose_hyperparameters_all_have_defaults_needs_none(tmp_path: P
                 study = load_study(path).running(method)
                 assert pinned_hyperparameters(study, model, method).values == {}, remaining
         with pytest.raises(DpmcError, match="hyperparameters are missing|no such file"):
-            pinned_hyperparameters(load_study(path).running("noisy-statistics"), "mine:Model", "noisy-statistics")
+            pinned_hyperparameters(
+                load_study(path).running("noisy-statistics"), "mine:Model", "noisy-statistics"
+            )
         (tmp_path / "config/hyperparameters/small.yaml").unlink(missing_ok=True)

@@ -71,7 +71,9 @@ class Table(NamedTuple):
 
     def place(self, row: int, name: str) -> str:
         """Return where an entry is, for messages; the row is counted from 0."""
-        return f"{self.where}: {self.line} {row + self.first}{':' if self.line == 'line' else ','} column {name}"
+        return (
+            f"{self.where}: {self.line} {row + self.first}{':' if self.line == 'line' else ','} column {name}"
+        )
 
 
 def table_of(source: Any, where: str, width: int | None = None) -> Table:

@@ -39,7 +39,9 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     file = beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
     if file.is_file():
         document = read_document(file)
-        validated(RootModel[dict[str, dict[str, dict[str, Any]]]], document)  # method -> model -> name -> value
+        validated(
+            RootModel[dict[str, dict[str, dict[str, Any]]]], document
+        )  # method -> model -> name -> value
         for key in (method, spec.settings_of):
             for label in (model, study.model(model).settings_of):
                 if label in document.content.get(key, {}):
