@@ -168,7 +168,9 @@ def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
         about = (str(claim["section"]), claim["claim"], claim["verdict"], others, claim["reproduced"])
         seen = (_short(claim["published"]), split, numbers, _number(claim["luck"]), claim["test"])
         rows.append((*about, *seen, "" if claim["figure"] == "none" else Path(claim["figure"]).stem))
-    counts = (f"{number} {name.removesuffix('s')}" for name, number in verdicts["verdicts"].items() if number)
+    found = [(number, verdict) for verdict, number in verdicts["verdicts"].items() if number]
+    # "8 fail", but "8 cannot be told at this number of runs"
+    counts = (f"{number} {word if ' ' in word else word.removesuffix('s')}" for number, word in found)
     chances = [claim["luck"] for claim in verdicts["claims"] if claim["luck"] is not None]
     note = LAYOUTS["claims"]["note"].format(
         source=verdicts["source"], counts=", ".join(counts), all=len(chances), expected=sum(chances)
