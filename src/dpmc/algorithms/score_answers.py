@@ -64,7 +64,7 @@ class Round(NamedTuple):
     def of(
         cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, weights: Weights, at: Reference, sd: float
     ) -> Round:
-        """Return a round of noisy numbers, of which `weights` and `at` say what the model makes likely."""
+        """Return a round of noisy numbers (N,); `weights` and `at` say what the model makes likely."""
         design = asked.model.design
         expected = n * design.usual_weight * at.slope / at.root * weights.information
         dispersion = at.root * at.variance / at.slope * weights.squares / weights.information
@@ -100,7 +100,7 @@ def mean_of(rounds: Sequence[Round]) -> Round:
 
 
 def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
-    """Return a power of a symmetric matrix with positive eigenvalues."""
+    """Return a power of a symmetric matrix (p, p) with positive eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * values**exponent) @ vectors.T)
 
@@ -134,7 +134,7 @@ def information_of(answer: Round) -> Information:
 
 
 def dispersion_of(answer: Round, information: np.ndarray) -> float:
-    """Return φ = q/tr M, within limits of its value under the model."""
+    """Return φ = q/tr M, M (p, p), within limits of its value under the model."""
     limits = LEAST_DISPERSION * answer.expected_dispersion, LARGEST_DISPERSION * answer.expected_dispersion
     return float(np.clip(answer.squares / np.trace(information), *limits))
 
@@ -142,8 +142,8 @@ def dispersion_of(answer: Round, information: np.ndarray) -> float:
 def posterior_of(answers: Sequence[Round], prior: Belief) -> tuple[Belief, np.ndarray]:
     """Return the normal approximation of the posterior given answers about the same rows.
 
-    Also returns d, the step to its mean from the first answer's θ, in units of its T. Answer i estimates θ
-    with two errors. That of its noise is its own, with precision J_i = A_iᵀN_i⁻¹A_i, A_i = M_iT_i⁻¹, N_i =
+    Also returns d (p,), the step to its mean from the first answer's θ, in units of its T. Answer i estimates
+    θ with two errors. That of its noise is its own, with precision J_i = A_iᵀN_i⁻¹A_i, A_i = M_iT_i⁻¹, N_i =
     S(d_i) − φM. That of sampling is common to all, with precision G, the mean of T_i⁻¹M_iT_i⁻¹/φ_i weighted
     by tr J_i. So the likelihood's precision is (J⁻¹ + G⁻¹)⁻¹, J = Σ J_i: of one answer M S⁻¹ M in units of T.
     The noise of M_i acts on steps that are not known: their second moments and the posterior are found
@@ -196,7 +196,7 @@ def without_noise(answers: Sequence[Round], prior: Belief) -> np.ndarray:
 
 
 def whitened(answer: Round) -> np.ndarray:
-    """Return T for which rows are about white, by M with eigenvalues that are hardly noise."""
+    """Return T (p, p) for which rows are about white, by M with eigenvalues that are hardly noise."""
     p, (information, shape, _) = len(answer.at), information_of(answer)
     trace = float(np.trace(information)) / p
     least = min(max(np.sqrt(2.0 * p * shape), LEAST_EXPECTED * trace), trace)
@@ -251,7 +251,7 @@ def _log_sd(answer: Round, n: int) -> tuple[float, float, float]:
 
 @functools.lru_cache(maxsize=256)
 def white_lengths(p: int) -> np.ndarray:
-    """Return lengths of white normal rows of p numbers, at equal steps of probability."""
+    """Return lengths (2000,) of white normal rows of p numbers, at equal steps of probability."""
     return np.sqrt(chi2.ppf((np.arange(2000) + 0.5) / 2000, p))
 
 

@@ -100,7 +100,7 @@ def posterior_of_results(
 ) -> tuple[list[xarray.DataTree], Posterior, np.ndarray | None]:
     """Return results as trees, the posterior given their answers, and the sds of its prior, as `posterior`.
 
-    The sds are None if they are the model's own.
+    The sds (d,) are None if they are the model's own.
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
     all_of: Sequence[Any] = results if several else [results]  # type: ignore[assignment]

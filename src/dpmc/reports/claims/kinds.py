@@ -34,19 +34,19 @@ REDUCTIONS: dict[str, Callable[[Array], float]] = {
 
 
 def reduced(over: str, values: Iterable[float] | Array) -> float:
-    """Return the geometric mean, largest, smallest or range of the known numbers; NaN for none."""
+    """Return the geometric mean, largest, smallest or range of the known numbers (k,); NaN for none."""
     numbers = np.array([*values], float)
     known = numbers[numbers > 0.0 if over == "mean" else ~np.isnan(numbers)]
     return float(REDUCTIONS[over](known)) if len(known) else np.nan
 
 
 def quotient(above: Array | float, below: Array | float) -> Array:
-    """Divide; NaN where the divisor is 0."""
+    """Divide numbers, or arrays of one shape; NaN where the divisor is 0."""
     return above / np.where(below == 0.0, np.nan, below)
 
 
 def fraction_of(hits: Sequence[bool] | Array) -> float:
-    """Return the fraction of true values; NaN for none."""
+    """Return the fraction of true values of (k,); NaN for none."""
     return float(np.mean(hits)) if len(hits) else np.nan
 
 
@@ -72,7 +72,7 @@ def ratios(
     of: str = "median",
     inverse: bool = False,
 ) -> Array:
-    """Return the ratio of a method's median or spread to the least or most of others, at each budget.
+    """Return ratios (budgets,) of a method's median or spread to the least or most of others at each budget.
 
     `to`, `to_models`, `to_metric`, `to_at`: methods, models, metric and budget of the others, by default the
     same as the method's; `inverse`: the inverse ratio. A ratio to others of which one is missing is NaN.
@@ -131,7 +131,7 @@ def gain(table: ClaimTable, cells: Cells, to: Methods) -> float:
 
 
 def in_errors(table: ClaimTable, cells: Cells, others: Cells) -> Array:
-    """Return differences of medians, in standard errors of the difference."""
+    """Return differences of medians (cells,), in standard errors of the difference."""
     difference = table.column("median", cells) - table.column("median", others)
     return quotient(difference, np.hypot(table.column("error", cells), table.column("error", others)))
 
@@ -178,7 +178,7 @@ def best(
 
 
 def increase(table: ClaimTable, cells: Cells) -> Array:
-    """Return the median MMD at each clip bound less that at the largest."""
+    """Return the median MMD at each clip bound less that at the largest, (bounds,)."""
     distance = table.column("median", cells, "mmd")
     return distance - distance[-1]
 

@@ -124,12 +124,12 @@ class ClaimTable:
         return cls(study, pd.concat(runs), boxes.assign(runs=PUBLISHED_RUNS))
 
     def column(self, name: str, cells: Cells, metric: str = "") -> Array:
-        """Return `median`, `spread` or `error` of each cell, by its own metric or `metric`."""
+        """Return `median`, `spread` or `error` of each cell, (cells,), by its own metric or `metric`."""
         known = (self._numbers.get(cell, {}) for cell in self._cells(cells, metric))
         return np.array([numbers.get(name, np.nan) for numbers in known])
 
     def runs(self, cells: Cells, metric: str = "") -> list[Array]:
-        """Return the values of all runs of each of the cells."""
+        """Return the values of all runs, (runs,), of each of the cells."""
         return [self._runs.get(cell, np.empty(0)) for cell in self._cells(cells, metric)]
 
     def grid(self, model: str, method: str, at: At = "all") -> Sequence[str]:
@@ -151,7 +151,7 @@ class ClaimTable:
                     yield f"{algorithm}, {label}", Cells((label,), tuple(methods.values()), at=("inf",))
 
     def bounds(self, cells: Cells) -> Array:
-        """Return the clip bounds of cells of the clipping experiment."""
+        """Return the clip bounds of cells of the clipping experiment, (methods,)."""
         return np.array([float(self.study.methods[method].options["clip"]) for method in cells.methods])
 
     def _cells(self, cells: Cells, metric: str) -> Iterator[tuple[str, str, str, str]]:

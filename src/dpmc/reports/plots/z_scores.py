@@ -59,7 +59,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return medians of so many sorted independent standard normal numbers, and bounds of 95 % of each."""
+    """Return medians (count,) of sorted independent standard normal numbers, and bounds of 95 % of each."""
     from scipy.stats import beta, norm  # slow to import, and not needed to plan a run
 
     rank = np.arange(1, count + 1)
