@@ -181,6 +181,7 @@ class PrivateData(Protocol):
     @property
     def runs(self) -> int: ...
     def answers(self, questions: Sequence[Question]) -> Array: ...
+    def least_eigenvalues(self, question: Any) -> Array: ...
     def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array: ...
     def exact_log_ratio(
         self, theta: Array, proposal: Array, clip: float, as_coded: bool = False
@@ -259,6 +260,8 @@ class Algorithm(ABC):
     asks: ClassVar[frozenset[str]] = frozenset()
     arrays: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_iterations = 0  # where iterations ask nothing; 0: their number has to be given
+    is_for_comparison = False  # what a person would pick instead: no release has it, `dpmc.plan` not either
+    is_point = False  # of one estimate, the mean of a run's second half: its spread is no uncertainty
 
     @classmethod
     def calibrate(cls, values: Values, epsilon: float, delta: float, n: int, per_person: int = 1) -> Values:

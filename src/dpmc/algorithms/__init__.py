@@ -33,6 +33,8 @@ _CLASSES = {
     "noisy-scores": "dpmc.algorithms.noisy_scores:NoisyScores",
     "simulated-scores": "dpmc.algorithms.simulated_scores:SimulatedScores",
     "noisy-statistics": "dpmc.algorithms.noisy_statistics:NoisyStatistics",
+    "adassp": "dpmc.algorithms.adassp:AdaSSP",
+    "dp-gradient-descent": "dpmc.algorithms.dp_gradient_descent:DPGradientDescent",
 }
 
 ALGORITHMS = tuple(_CLASSES)

@@ -18,6 +18,7 @@ from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_mechanism import FastTest, Verdict
+from dpmc.privacy.moments import MomentsQuestion
 from dpmc.privacy.secure_noise import NoiseSource
 
 
@@ -70,6 +71,14 @@ class PrivateData:
         sensitivity = questions[0].sensitivity
         totals, unit, rounding = self._evaluator.answer_sums(questions)
         return self._noise.shared(totals, unit, 1.0 + rounding / sensitivity)
+
+    def least_eigenvalues(self, question: MomentsQuestion) -> Array:
+        """Gaussian mechanism: least eigenvalue of Σ zzᵀ of clipped rows + N(0, σ²) (runs,).
+
+        The sensitivity is B² (`privacy/moments.py`), and σ the question's noise multiplier times that.
+        """
+        least = np.linalg.eigvalsh(self._evaluator.total(question.squares))[:1]
+        return self._noise.shared(np.tile(least, (self.runs, 1)), 1.0, question.least_sd)[:, 0]
 
     def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
         """Penalty mechanism: T(R + σz) − ½T²σ² (chains,), R the clipped log-likelihood ratio (Section 3.1).
