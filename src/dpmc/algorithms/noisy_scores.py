@@ -241,7 +241,7 @@ def _unit_family(model: Regression) -> Any:
 def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | None = None) -> Posterior:
     """Return the posterior given answers about the same n rows.
 
-    `prior_sd` (d,) has the sds of the normal prior around 0; None: those of the first answer. If it has one
+    `prior_sd` (p,) has the sds of the normal prior around 0; None: those of the first answer. If it has one
     more than there are coefficients, the last is that of ln sd.
     """
     main, prior, log_sd = _known(answers, prior_sd)

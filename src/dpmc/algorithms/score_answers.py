@@ -134,7 +134,7 @@ def information_of(answer: Round) -> Information:
 
 
 def dispersion_of(answer: Round, information: np.ndarray) -> float:
-    """Return φ = q/tr M, M (p, p), within limits of its value under the model."""
+    """Return φ = q/tr M of M (p, p), within limits of its value under the model."""
     limits = LEAST_DISPERSION * answer.expected_dispersion, LARGEST_DISPERSION * answer.expected_dispersion
     return float(np.clip(answer.squares / np.trace(information), *limits))
 
@@ -142,8 +142,8 @@ def dispersion_of(answer: Round, information: np.ndarray) -> float:
 def posterior_of(answers: Sequence[Round], prior: Belief) -> tuple[Belief, np.ndarray]:
     """Return the normal approximation of the posterior given answers about the same rows.
 
-    Also returns d (p,), the step to its mean from the first answer's θ, in units of its T. Answer i estimates
-    θ with two errors. That of its noise is its own, with precision J_i = A_iᵀN_i⁻¹A_i, A_i = M_iT_i⁻¹, N_i =
+    Also returns d (p,), the step to its mean from the first answer's θ in its T's units. Answer i estimates θ
+    with two errors. That of its noise is its own, with precision J_i = A_iᵀN_i⁻¹A_i, A_i = M_iT_i⁻¹, N_i =
     S(d_i) − φM. That of sampling is common to all, with precision G, the mean of T_i⁻¹M_iT_i⁻¹/φ_i weighted
     by tr J_i. So the likelihood's precision is (J⁻¹ + G⁻¹)⁻¹, J = Σ J_i: of one answer M S⁻¹ M in units of T.
     The noise of M_i acts on steps that are not known: their second moments and the posterior are found

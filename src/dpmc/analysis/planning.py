@@ -213,7 +213,7 @@ class Twins:
 
     @cached_property
     def units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return A (d, d), b (d,): A θ + b are parameters in the table's units, or θ where it has none."""
+        """Return A (d, d), b (d,): A θ + b are in the table's units, or θ itself where it has none."""
         with suppress(DpmcError, AttributeError):
             return cast(tuple[np.ndarray, np.ndarray], self.model.own_units())
         return np.eye(self.problems[0].dimension), np.zeros(self.problems[0].dimension)

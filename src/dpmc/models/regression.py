@@ -224,7 +224,7 @@ class Regression:
         return a, b
 
     def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for rows (n, columns) with an outcome that the family has not, or no such level."""
+        """Raise DpmcError for a row (n, columns) with an outcome or a level that there is not."""
         refuse_first(self._faults(rows))
 
     def allowed_rows(self, rows: np.ndarray) -> np.ndarray:
@@ -281,7 +281,7 @@ class Regression:
         return -theta / self.prior_sd**2
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows (n, columns): predictors as `Design.simulate`, then outcomes at θ.
+        """Draw n rows (n, columns): outcomes at θ (d,), then predictors as `Design.simulate`.
 
         With weights persons with equal predictors and equal outcomes are one row.
         """
@@ -343,7 +343,7 @@ class LinearRegression(ExponentialFamily, Regression):
         return np.column_stack([found, np.ones(len(found))]) * np.reshape(self.design.weight(rows), (-1, 1))
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
-        """Return α (chains, k) of a row's log-likelihood α·t(x) + γ at θ (chains, d)."""
+        """Return the factors (chains, k) of a row's summaries in its log-likelihood."""
         beta, precision = self._split(theta)
         i, j = self._pairs
         halves = np.where(i == j, -0.5, -1.0)  # a product of two different predictors counts twice

@@ -237,7 +237,7 @@ class PrivateData:
 
 
 def without_diverged(theta: Array, proposal: Array, bound: Array) -> tuple[Array, Array, Array]:
-    """Return proposals (chains, d) and bounds, θ and 0 in place of diverged ones, and which have diverged."""
+    """Return proposals (chains, d), bounds (chains,), θ and 0 for diverged ones, and which these are."""
     diverged = has_diverged(proposal)
     return replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0), diverged
 

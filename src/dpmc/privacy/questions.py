@@ -94,7 +94,7 @@ class SumQuestion(ClippedQuestion):
         return len(self.centre)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's summaries (n, k), less the centre."""
+        """Return each row's summaries, less the centre (n, k)."""
         return calls.summaries(self.model, rows) - self.centre
 
 

@@ -23,7 +23,7 @@ class Regression:
 
     # Optional, to simulate rows: hyperparameters are tried on them, never on the private rows.
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows, (n, 2)."""
+        """Draw n rows (n, 2)."""
         x = generator.standard_normal(n)
         return np.column_stack([x, theta[0] + theta[1] * x + SD * generator.standard_normal(n)])
 

@@ -113,7 +113,7 @@ def density(given: ToDraw) -> Figure:
 
 
 def smoothed(counts: Array) -> Array:
-    """Return counts (bins, bins) as shares, smoothed by a normal kernel."""
+    """Return counts of bins as shares, smoothed by a normal kernel, in their shape."""
     return gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
 
 
@@ -164,7 +164,7 @@ def _ratios(given: ToDraw, cell: CellKey, problem: Problem) -> dict[int, list[fl
 
 
 def variance_ratios(draws: Array, problem: Problem) -> Array:
-    """Return the variance of draws (n, d) over the exact one in principal directions (d,), stiffest first."""
+    """Return the variance of draws (n, d) over the exact one on principal axes (d,), stiffest first."""
     values, directions = np.linalg.eigh(problem.exact.posterior_covariance)
     return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
 

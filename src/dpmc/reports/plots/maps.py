@@ -75,7 +75,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def box_of(problem: Problem, half_width: float | None = None) -> tuple[Array, Array]:
-    """Return the corners (2,) of the part of the plane to show, with all starts; a square if it nearly is."""
+    """Return the corners (2,) of the plane's part to show, with all starts; a square if it nearly is."""
     if half_width:
         low, high = problem.exact.posterior_mean - half_width, problem.exact.posterior_mean + half_width
     else:
