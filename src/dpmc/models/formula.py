@@ -71,6 +71,7 @@ class Category(NamedTuple):
         return [f"{name}={level}" for level in self.levels]
 
     def columns(self, fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the columns (n,) of a design, from fields (n,) by name."""
         return [(fields[self.of] == place).astype(float) for place in self.places]
 
 

@@ -1,8 +1,8 @@
 """Numbers that decide a claim: comparisons of cells, and of clip bounds.
 
 A kind of number is a function of the table, the cells of a case, and the other keys of an entry of a file of
-claims. It returns the number of the case, and what it would be for runs drawn anew (`table`), along the last
-axis; NaN: a number is missing.
+claims. It returns (..., 1 + RESAMPLES): the number of the case, and what it would be for runs drawn anew
+(`table`); NaN: a number is missing.
 """
 
 import warnings

@@ -127,7 +127,7 @@ class ClaimTable:
         return cls(study, pd.concat(runs), boxes.assign(runs=PUBLISHED_RUNS))
 
     def column(self, name: str, cells: Cells, metric: str = "") -> Array:
-        """Return `median`, `spread` or `error` of each cell, by its own metric or `metric`."""
+        """Return `median`, `spread` or `error` of cells by `metric` or their own, (cells, 1 + RESAMPLES)."""
         found = [self._of(cell)[name] for cell in self._cells(cells, metric)]
         return np.array(found).reshape(len(found), 1 + RESAMPLES)
 
@@ -197,7 +197,7 @@ class ClaimTable:
                     yield f"{algorithm}, {label}", Cells((label,), tuple(methods.values()), at=("inf",))
 
     def bounds(self, cells: Cells) -> Array:
-        """Return the clip bounds of cells of the clipping experiment."""
+        """Return the clip bounds (methods,) of cells of the clipping experiment."""
         return np.array([float(self.study.methods[method].options["clip"]) for method in cells.methods])
 
     def _cells(self, cells: Cells, metric: str) -> Iterator[tuple[str, str, str, str]]:
