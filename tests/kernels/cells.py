@@ -53,7 +53,10 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 #: What a person would pick instead, for comparison only.
 PEERS: dict[str, dict[str, Any]] = {
     "adassp": {"clip_z": 2.0, "clip_y": 3.0},
+    "objective-perturbation": {"clip_z": 2.5},
     "dp-gradient-descent": {"steps": 50, "step_size": 0.5, "clip": 3.0},
+    "posterior-draws": {"clip": 3.0, "draws": 10},
+    "public-rows": {"total": [20.0, -10.0], "public": 40},
 }
 #: Rows have bounds of their own.
 MIXTURE = ("tuna-mh", "dp-fast-mh as coded", "dp-fast-mh published")

@@ -34,7 +34,10 @@ _CLASSES = {
     "simulated-scores": "dpmc.algorithms.simulated_scores:SimulatedScores",
     "noisy-statistics": "dpmc.algorithms.noisy_statistics:NoisyStatistics",
     "adassp": "dpmc.algorithms.adassp:AdaSSP",
+    "objective-perturbation": "dpmc.algorithms.objective_perturbation:ObjectivePerturbation",
     "dp-gradient-descent": "dpmc.algorithms.dp_gradient_descent:DPGradientDescent",
+    "posterior-draws": "dpmc.algorithms.posterior_draws:PosteriorDraws",
+    "public-rows": "dpmc.algorithms.public_rows:PublicRows",
 }
 
 ALGORITHMS = tuple(_CLASSES)
