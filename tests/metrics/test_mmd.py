@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpmc.evaluators.kernels import BLOCK
-from dpmc.metrics.mmd import bandwidth, equally_spaced, published_mmd, squared_mmd
+from dpmc.metrics.mmd import bandwidth, equally_spaced, fixed_mmd, fixed_width, published_mmd, squared_mmd
 
 
 def brute_force(x: np.ndarray, y: np.ndarray, width: float) -> float:
@@ -56,6 +56,21 @@ def test_bandwidth_is_the_median_over_seeded_cross_pairs() -> None:
     first = published_mmd(x, y, np.random.default_rng(2))
     assert first == published_mmd(x, y, np.random.default_rng(2))
     assert first != published_mmd(x, y, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("away", [1.0, 30.0])
+def test_with_a_fixed_kernel_it_is_the_closed_form_of_two_normals(away: float) -> None:
+    generator, d = np.random.default_rng(3), 2
+    exact = generator.standard_normal((4000, d))
+    chain = generator.standard_normal((4000, d)) + [away, 0.0]
+    width = math.sqrt(2.0) * math.sqrt(2.0 * math.log(2.0))  # the median of √2 times a Rayleigh variable
+    assert fixed_width(exact) == pytest.approx(width, rel=0.05)
+    within = (width**2 / (width**2 + 2.0)) ** (d / 2)
+    closed = 2.0 * within * (1.0 - math.exp(-0.5 * away**2 / (width**2 + 2.0)))
+    assert fixed_mmd(chain, exact) == pytest.approx(math.sqrt(closed), rel=0.05)
+    if away > 10.0:  # by the published rule the chain decides the kernel, and 2 - 2 exp(-1/2) is all there is
+        published = published_mmd(chain, exact, np.random.default_rng(0))
+        assert published == pytest.approx(math.sqrt(2.0 - 2.0 * math.exp(-0.5)), rel=0.02)
 
 
 def test_bad_samples_are_refused() -> None:

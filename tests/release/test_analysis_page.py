@@ -42,9 +42,17 @@ def test_the_page_runs_as_it_stands(
 def test_refused_terms_are_refused_and_what_to_write_is_not(tmp_path: Path) -> None:
     (tmp_path / "people.yaml").write_text(re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)[0])
     model = dpmc.PoissonRegression
-    for term in ("scale(age)", "poly(age, 2)", "bs(age, df=4)", "cr(age)", "age > 50", "(1 | plan)"):
+    for term in (
+        "scale(age)",
+        "poly(age, 2)",
+        "bs(age, df=4)",
+        "cr(age)",
+        "age > 50",
+        "(1 | plan)",
+        "age + age**2",
+    ):
         assert f"`{term}`".replace("|", r"\|") in PAGE
-        with pytest.raises(dpmc.DpmcError, match="is not allowed|must be bs"):
+        with pytest.raises(dpmc.DpmcError, match="is not allowed|must be bs|no power"):
             model(f"visits ~ {term}", codebook=tmp_path / "people.yaml")
     with pytest.raises(dpmc.DpmcError, match="outcome must be a field"):
         model("log(visits) ~ age", codebook=tmp_path / "people.yaml")

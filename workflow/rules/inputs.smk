@@ -304,6 +304,7 @@ def study_targets(name):
         "metrics.csv": True,
         "spending.txt": own_rows_cells(study),
         "claims.yaml": name in CLAIMS,
+        "repeated.csv": study.repeated,
         **{table: applies(study) for _, table, _, _, applies in TABLES.values()},
     }
     figures = [

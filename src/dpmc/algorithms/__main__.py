@@ -10,16 +10,21 @@ def page() -> str:
     """Return the page as Markdown."""
     parts = [
         "# Algorithms and their hyperparameters\n\n"
-        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`.\n"
+        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`. What each\n"
+        "algorithm does is on [its own page](algorithms/index.md).\n"
     ]
+    seen: dict[str, str] = {}  # table -> the first algorithm that has it
     for name in ALGORITHMS:
         cls = algorithm_class(name)
-        text = inspect.getdoc(cls)
-        table = ["| hyperparameter | meaning | must be | default |", "| --- | --- | --- | --- |"]
+        text = str(inspect.getdoc(cls)).partition("\n\n")[0]
+        lines = ["| hyperparameter | meaning | must be | default |", "| --- | --- | --- | --- |"]
         for entry in describe(cls):
             key, meaning, rule, default = (part.replace("|", r"\|") for part in entry)
-            table.append(f"| `{key}` | {meaning} | {rule} | {default} |")
-        parts.append(f"\n## `{name}`\n\n{text}\n\n" + "\n".join(table) + "\n")
+            lines.append(f"| `{key}` | {meaning} | {rule} | {default} |")
+        table = "\n".join(lines)
+        first = seen.setdefault(table, name)
+        shown = table if first == name else f"Hyperparameters are those of [`{first}`](#{first})."
+        parts.append(f"\n## `{name}`\n\n{text}\n\n{shown}\n")
     return "".join(parts)
 
 

@@ -104,10 +104,10 @@ class Answer(Algorithm):
     @classmethod
     def covariance_without_noise(
         cls, answers: Sequence[Answered], prior_sd: np.ndarray | None = None
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariance of coefficients (p, p) that the rows would have given without noise.
 
-        It follows from the answers, so that it may be published with them; `prior_sd` as in `About`.
+        Also returns H (p, p): it is not known for combinations v of coefficients with v·Hv > 0. It follows from the answers, so that it may be published with them; `prior_sd` as in `About`.
         """
         raise NotImplementedError
 

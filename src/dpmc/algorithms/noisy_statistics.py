@@ -48,7 +48,7 @@ class NoisyStatistics(Answer):
 
     @classmethod
     def first_values(cls, model: Model, rows: np.ndarray) -> Values:
-        """Return the clip bound that few simulated rows exceed."""
+        """Return the clip bound that few simulated rows (n, columns) exceed."""
         norms = np.sqrt((summaries(summary_model(model), rows) ** 2).sum(axis=1))
         return {"clip": float(f"{np.quantile(norms, ROWS_KEPT):.3g}")}
 

@@ -38,7 +38,7 @@ def build(
     dataset: str,
     n: int | None = None,
     starts: int = 20,
-    start: str = "perturbed",
+    start: str | float = "perturbed",
     definition: Definition | None = None,
 ) -> Problem:
     """Return the problem of a model and a generated data set.
@@ -46,8 +46,8 @@ def build(
     `label`, the model's name in the study, keys the random streams together with `dataset`: published,
     tuning, fresh-<number>, or a data set of pictures. `model_id` is its id in the catalogue, or
     `module:Class`, `definition` that of a model given in Python. `n` is the number of rows, None for the
-    catalogue's; of pictures the first n, None for all. `start` is "perturbed" (Section 5.2), or "true" for
-    the true θ in every one of the `starts`.
+    catalogue's; of pictures the first n, None for all. `start` is "perturbed" (Section 5.2), or as in
+    `move_starts`.
 
     Raises DpmcError for a data set that cannot be made for this model.
     """
@@ -70,9 +70,8 @@ def build(
             raise DpmcError(f"n: {n} is more than the {len(train)} rows of {dataset}")
         problem = _problem(label, model_id, dataset, definition, train[:n], starts)
         problem.test_rows = test
+    move_starts(problem, start)
     problem.check(f"data {dataset} of {label}")
-    if start == "true":
-        problem.starts = problem.true_theta[None]
     return problem
 
 
@@ -201,6 +200,15 @@ def add_starts(problem: Problem, definition: Definition, number: int) -> None:
         # No ε covers start points, so they must not depend on private rows, nor on the name of these.
         names, draws = ("own rows",), _public_draws(problem.model_id, definition, problem.n)
     problem.starts = _starts(definition, names, draws, number)
+
+
+def move_starts(problem: Problem, start: str | float) -> None:
+    """Put all start points at the true θ ("true"), or so many times as far from it as they are."""
+    truth = problem.true_theta
+    if start == "true":
+        problem.starts = truth[None]
+    elif start != "perturbed":
+        problem.starts = truth + float(start) * (problem.starts - truth)
 
 
 def _public_draws(model_id: str, definition: Definition, n: int) -> np.ndarray:

@@ -80,7 +80,7 @@ class Evaluator:
         return sums, counts
 
     def total(self, of_rows: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the sum of what a function returns of all rows, of floats: none of a release."""
+        """Return the sum of what a function returns of rows (n, columns), of floats: none of a release."""
         return np.asarray(sum(map(of_rows, self._chunks())))
 
     def answer_sums(self, questions: Sequence[Question]) -> tuple[np.ndarray, float, float]:

@@ -11,7 +11,7 @@ MAXIMUM_DRAWS = 5000  # of a chain: more draws cost time and change little
 
 
 def equally_spaced(draws: np.ndarray, most: int = MAXIMUM_DRAWS) -> np.ndarray:
-    """Return at most `most` of the draws (rows), equally spaced and including the last."""
+    """Return at most `most` of the draws (count, d), equally spaced and including the last."""
     count = len(draws)
     if count <= most:
         return draws
@@ -19,7 +19,7 @@ def equally_spaced(draws: np.ndarray, most: int = MAXIMUM_DRAWS) -> np.ndarray:
 
 
 def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
-    """Return the median of ||x_i - y_i|| over random pairs drawn with replacement.
+    """Return the median of ||x_i - y_i|| over random pairs of x (n, d) and y (m, d), with replacement.
 
     The pairs cross the two samples, so the bandwidth grows with their distance and the MMD of
     two narrow, distant samples saturates at sqrt(2 - 2 exp(-1/2)) = 0.887, as in the figures.
@@ -28,6 +28,12 @@ def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> f
     second = y[generator.integers(len(y), size=BANDWIDTH_PAIRS)]
     with np.errstate(over="ignore"):  # `squared_mmd` refuses an infinite width
         return float(np.median(np.sqrt(np.sum((first - second) ** 2, axis=1))))
+
+
+def fixed_width(exact: np.ndarray) -> float:
+    """Return the median distance of pairs of exact draws (m, d), each draw in one pair."""
+    half = len(exact) // 2
+    return float(np.median(np.linalg.norm(exact[:half] - exact[half : 2 * half], axis=1)))
 
 
 def _without_repeats(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,3 +84,12 @@ def published_mmd(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) 
     negative estimates of agreeing samples positive. Raises ValueError as `squared_mmd` does.
     """
     return float(np.sqrt(abs(squared_mmd(x, y, bandwidth(x, y, generator)))))
+
+
+def fixed_mmd(x: np.ndarray, exact: np.ndarray) -> float:
+    """Return the MMD of draws (n, d) from exact ones (m, d), m at least 2, with the kernel of `fixed_width`.
+
+    A chain far away cannot widen its own kernel, as it can that of `published_mmd`. Raises ValueError as
+    `squared_mmd` does.
+    """
+    return float(np.sqrt(abs(squared_mmd(x, exact, fixed_width(exact)))))

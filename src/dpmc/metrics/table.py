@@ -34,7 +34,8 @@ CLIP_LIMIT = 0.10
 #: Metrics of metrics.csv and of the tables along chains.
 METRICS = {
     "mmd": Metric("MMD", of_exact_samples=True),
-    "mean_error": Metric("distance from the true mean", "error of the mean", of_exact_samples=True),
+    "mmd_fixed": Metric("MMD, kernel of fixed width", of_exact_samples=True),
+    "mean_error": Metric("distance of the mean", "error of the mean", of_exact_samples=True),
     "covariance_error": Metric(),
     "symmetric_kl": Metric("symmetric KL"),
     "outside_fraction": Metric(),
@@ -56,6 +57,13 @@ METRICS = {
     "epsilon_spent": Metric(),
     "epsilon_spent_tight": Metric("ε spent (tight accounting)"),
     "epsilon_total": Metric("total ε spent"),
+    # Of repeated runs (`metrics.coverage`):
+    "error": Metric("distance from the exact mean (sds)"),
+    "error_true": Metric("distance from the true θ (sds)"),
+    **{f"coverage_{level}": Metric(f"coverage of {level} % intervals") for level in (50, 90)},
+    **{f"width_{level}": Metric(f"width of {level} % intervals (sds)") for level in (50, 90)},
+    "log_score": Metric("predictive log score"),
+    "cpu_seconds": Metric("CPU seconds"),
 }
 TEXT_METRICS = ("status", "variant")  #: in metrics.csv beside them, with a text as value
 MILESTONE_METRIC = re.compile(r"symmetric_kl_(at_\d+|by_\d+_rows)")
@@ -120,7 +128,7 @@ def read_table(
 
 
 def error_of_median(q1: float, q3: float, m: int) -> float:
-    """Return the standard error of a median of m values, 1.2533 σ/√m by a normal law; NaN for m < 2."""
+    """Return the standard error of a median of m values, 1.2533 σ/√m if they are normal; NaN for m < 2."""
     # √(π/2), and the distance of the quartiles in units of σ.
     return 1.2533 * float(q3 - q1) / 1.349 / math.sqrt(m) if m > 1 else math.nan
 

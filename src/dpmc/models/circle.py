@@ -16,6 +16,7 @@ class Circle(FlatPrior):
 
     a: float
     dimension = 2
+    has_true_theta = False  # rows are not drawn at a θ, so that no interval can hold it
 
     def ratio_form(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α (chains, 1) and γ (chains,) of ln p(r|θ') − ln p(r|θ) = α t + γ."""
@@ -40,7 +41,7 @@ class Circle(FlatPrior):
         return 3.0 + generator.standard_normal((n, 1))
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "CirclePosterior":
-        """Return the exact posterior: u = ‖θ‖² ~ N(mean r², 1/(2anT)) truncated to u ≥ 0, uniform angle."""
+        """Return the posterior of rows (n, 1): u = ‖θ‖² ~ N(mean r², 1/(2anT)) on u ≥ 0, uniform angle."""
         squares = rows[:, 0] ** 2
         return CirclePosterior(squares.mean(), 0.5 / (self.a * len(rows) * temperature))
 

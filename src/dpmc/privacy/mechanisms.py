@@ -289,7 +289,7 @@ def newton(derivatives: Callable[[Array], tuple[Array, Array]], p: int) -> Array
 
 
 def without_diverged(theta: Array, proposal: Array, bound: Array) -> tuple[Array, Array, Array]:
-    """Return proposals and bounds with θ and 0 in place of diverged ones, and which have diverged."""
+    """Return proposals (chains, d), bounds (chains,), θ and 0 for diverged ones, and which these are."""
     diverged = has_diverged(proposal)
     return replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0), diverged
 

@@ -11,13 +11,14 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from dpmc.studies.figures import Across, Axis, FigureKeys, Line, Panel
-from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, StudyKeys, Tuning
+from dpmc.studies.keys import Keys, MethodSpec, ModelSpec, RepeatedSpec, StudyKeys, Tuning
 
 SECTIONS: dict[str, type[Keys]] = {
     "": StudyKeys,
     "tuning": Tuning,
     "models.<label>": ModelSpec,
     "methods.<label>": MethodSpec,
+    "repeated.<label>": RepeatedSpec,
     "<figure>": FigureKeys,
     "<figure>.x": Across,
     "<figure>.y": Axis,

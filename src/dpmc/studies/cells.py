@@ -83,7 +83,10 @@ def problem_of(
                 raise DpmcError(f"{file}: {kind}: holds data for {held}, not for {wanted}")
         if spec.n not in (None, problem.n):
             raise DpmcError(f"{file}: rows: {problem.n}, the study wants n = {spec.n}")
+        before = problem.starts
         datasets.add_starts(problem, definition_of(study, label), max(starts, study.start_points))
+        if problem.starts is not before:
+            datasets.move_starts(problem, spec.start)
         return datasets.with_exact(problem) if exact else problem
     definition, starts = definition_of(study, label), max(starts, study.start_points)
     file = rows or file or (spec.rows_file if dataset in (None, spec.data) else None)
@@ -94,8 +97,7 @@ def problem_of(
     else:
         own, name = read_model_rows(study, label, file), files.stem(file)
         problem = datasets.from_rows(label, spec.model, name, own, starts, str(file), definition)
-        if spec.start == "true":
-            problem.starts = problem.true_theta[None]
+        datasets.move_starts(problem, spec.start)
     return datasets.with_exact(problem) if exact else problem
 
 

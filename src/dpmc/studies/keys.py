@@ -4,6 +4,7 @@ Reading, checks, the tables of config/README.md and the JSON schema (`python -m 
 these fields. `study.Study` is what they mean, with every default filled in.
 """
 
+import math
 import re
 from enum import Enum
 from pathlib import Path
@@ -82,6 +83,13 @@ def _data(value: str) -> str:
     return value
 
 
+def _start(value: object) -> object:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value not in ("perturbed", "true") and not (is_number and 0.0 < float(str(value)) < math.inf):
+        raise ValueError(f"{shown(value)} must be `perturbed`, `true` in quotes, or a number above 0")
+    return float(str(value)) if is_number else value
+
+
 def _different(values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         if values.count(value) > 1:
@@ -123,6 +131,16 @@ Epsilon = Annotated[
 ]
 Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
 Which = Literal["published", "tuned"]
+Start = Annotated[
+    float | str,
+    BeforeValidator(_start),
+    WithJsonSchema(
+        {
+            "rule": "`perturbed`, `'true'` or > 0",
+            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"enum": ["perturbed", "true"]}],
+        }
+    ),
+]
 
 
 class Keys(BaseModel):
@@ -165,8 +183,10 @@ class ModelSpec(RunKeys):
     data: Data = key("data set; a file's path is relative to the study's folder", "published", CHAINS)
     columns: Texts = key("columns of that file by name; default: the model's, else all", (), ROWS)
     n: Count | None = key("number of rows; default: the catalogue's, or that of the file", None, CHAINS)
-    start: Literal["perturbed", "true"] = key(
-        "start points: as in the thesis, Section 5.2, or all at the true θ", "perturbed", CHAINS
+    start: Start = key(
+        "start points: as in the thesis, Section 5.2, so many times as far from the true θ, or all there",
+        "perturbed",
+        CHAINS,
     )
     settings_of: Text = key(
         "model whose hyperparameters are used if this label has none in the file", "", TRIALS
@@ -210,6 +230,22 @@ class MethodSpec(RunKeys):
     epsilons: Epsilons = key("ε of the cells, e.g. `[inf]`; default: the models'", (), NOTHING)
 
 
+class RepeatedSpec(RunKeys):
+    """The keys of repeated runs: on many data sets of a model, for the coverage of intervals."""
+
+    model: Text = key(
+        "model of the study by label, catalogue id or `module:Class`; default: the label", "", NOTHING
+    )
+    n: Count | None = key("number of rows; default: the model's", None, NOTHING)
+    start: Start | None = key("start points, as of a model; default: the model's", None, NOTHING)
+    settings_of: Text = key("as of a model; default: the model's", "", NOTHING)
+    epsilons: Epsilons = key("ε of the runs, unless the method has its own", changes=NOTHING)
+    methods: Texts = key(
+        "methods, also of other studies; default: all that the study runs itself", (), NOTHING
+    )
+    sets: Number = key("data sets, `fresh-0` and on; one run on each", changes=NOTHING)
+
+
 class Tuning(RunKeys):
     """How hyperparameters are tried, and which ones `make tune` searches."""
 
@@ -245,6 +281,7 @@ class StudyKeys(RunKeys):
     methods: Annotated[dict[Label, MethodSpec], Field(min_length=1)] = key(
         "label → keys below", changes=NOTHING
     )
+    repeated: dict[Label, RepeatedSpec] = key("runs on many data sets: label → keys below", {}, NOTHING)
     figures: tuple[Text, ...] = key(
         "names of figures and tables; default: all figures of `figures/<study>.yaml`", (), NOTHING
     )

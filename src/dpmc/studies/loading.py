@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,8 +16,8 @@ from dpmc.privacy import accountants
 from dpmc.studies.documents import Document, read_document
 from dpmc.studies.figures import TABLE_NAMES, check_own, known_figures, own_figures
 from dpmc.studies.hyperparameters import MissingSettings, check_hyperparameters, pinned_hyperparameters
-from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, StudyKeys, validated
-from dpmc.studies.study import Study, StudyMethod, StudyModel
+from dpmc.studies.keys import Changes, MethodSpec, ModelSpec, RepeatedSpec, StudyKeys, validated
+from dpmc.studies.study import Repeated, Study, StudyMethod, StudyModel
 
 PLACES = "DPMC_STUDIES"  #: environment variable: files and folders of studies, before the usual places
 
@@ -104,6 +105,9 @@ def _study(document: Document, asking: tuple[str, ...]) -> Study:
         study.methods[label] = _reused_method(label, spec, study, others[other])
     check_own(study)
     _check_cells(study)
+    for label, repeated in keys.repeated.items():
+        study.repeated[label] = _repeated(label, repeated, study)
+        _check_cells(study.repeated[label].study)
     return study
 
 
@@ -153,6 +157,28 @@ def _model(label: str, spec: ModelSpec, keys: StudyKeys, document: Document) -> 
     return StudyModel.model_construct(label=label, **{**dict(spec), **defaults})
 
 
+def _repeated(label: str, spec: RepeatedSpec, study: Study) -> Repeated:
+    """Return repeated runs with their defaults; raise DpmcError for an unknown model or method."""
+    document, where, name = study.document, ("repeated", label), spec.model or label
+    if study.tuning.mode == "search":
+        document.refuse(*where, rule="not with tuning: {mode: search}, whose settings are not known before")
+    if ":" not in name:
+        document.require(name, [*study.models, *MODELS], *where, "model")
+    own = [known.label for known in study.methods.values() if not known.from_study]
+    for method in spec.methods:
+        document.require(method, study.methods, *where, "methods")
+    known = study.models.get(name) or StudyModel(
+        label=label, model=name, settings_of=name, epsilons=spec.epsilons, tuning_epsilon="inf"
+    )
+    given = {key: value for key in ("n", "start", "settings_of") if (value := getattr(spec, key))}
+    fresh = {"label": label, "epsilons": spec.epsilons, "data": "fresh-0", "rows_file": None, "columns": ()}
+    model = known.model_copy(update=fresh | given)
+    runs = {"models": (label,), "from_study": "", "reused": {}}
+    methods = {method: study.methods[method].model_copy(update=runs) for method in spec.methods or own}
+    alone = replace(study, models={label: model}, methods=methods, seeds=1, repeated={}, figures=())
+    return Repeated(alone, spec.sets)
+
+
 def _method(label: str, spec: MethodSpec, keys: StudyKeys, document: Document) -> StudyMethod:
     """Return a method with its defaults; raise DpmcError for an unknown algorithm or accountant."""
     algorithm = spec.algorithm or label
@@ -182,6 +208,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
         refuse("runs it on none of this study's models")
     of_rows = [*StudyModel.that_change(Changes.CHAINS), *StudyModel.that_change(Changes.ROWS)]
     of_run = [*StudyKeys.that_change(Changes.CHAINS), *StudyKeys.that_change(Changes.CHAINS_IF_SET)]
+    epsilons: dict[str, tuple[str, ...]] = {}
     for model in chosen:
         if model not in method.models:
             refuse(f"does not run it on {model!r}")
@@ -195,10 +222,11 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
                 here, there = getattr(this, key), getattr(that, key)
                 if here != there:
                     refuse(f"has {key} {there!r} for {model}, this study has {here!r}")
-        missing = set(ours.epsilons) - set(theirs.epsilons)
-        if missing and not method.epsilons:
-            refuse(f"has no epsilon {min(missing)} for {model}")
-    return method.model_copy(update={"models": chosen, "from_study": other.name})
+        epsilons[model] = method.epsilons or tuple(e for e in ours.epsilons if e in theirs.epsilons)
+        if not epsilons[model]:
+            refuse(f"has no epsilon {ours.epsilons[0]} for {model}, nor another of this study")
+    taken = {"from_study": other.name, "settings_study": other.settings_of, "reused": epsilons}
+    return method.model_copy(update={"models": chosen, **taken})
 
 
 def _check_cells(study: Study) -> None:

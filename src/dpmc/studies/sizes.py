@@ -20,6 +20,7 @@ JOB_NEEDS: dict[str, tuple[int, int]] = {
     "data": (500, 20),
     "evaluate": (1000, 30),
     "figure": (800, 20),
+    "repeated": (1500, 120),
     "sample": (1000, 60),
     "search": (1000, 60),
     "traces": (1500, 60),

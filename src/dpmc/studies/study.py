@@ -7,7 +7,7 @@ holds. Hyperparameters are in `hyperparameters`; data, cells and what determines
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dpmc.common.values import STARTS, checked, delta_below, real
 from dpmc.studies.documents import Document
@@ -25,6 +25,15 @@ class StudyMethod(MethodSpec):
     """A method of a study: an algorithm with an accountant, options, and the models on which it runs."""
 
     label: str = key("", changes=NOTHING)
+    settings_study: str = key("whose files of hyperparameters it has; default: the study's", "", NOTHING)
+    reused: dict[str, tuple[str, ...]] = key("model → ε of another study's cells", {}, NOTHING)
+
+
+class Repeated(NamedTuple):
+    """Repeated runs of a study."""
+
+    study: "Study"  # as the study, with this label as its only model, and a run on each data set
+    sets: int
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class Study:
     methods: dict[str, StudyMethod]
     figures: tuple[str, ...]
     document: Document = field(repr=False, compare=False)  # the file, for the lines of errors
+    repeated: dict[str, Repeated] = field(default_factory=dict)  # by label
     # As asked for on the command line:
     rows_per_person: int = 1  # the budget is that of a person with up to this number of rows
     person: str | None = None  # column that says whose a row is
@@ -78,8 +88,9 @@ class Study:
         return list(dict.fromkeys((method.from_study, model) for method in taken for model in method.models))
 
     def epsilons(self, model: str, method: str) -> tuple[str, ...]:
-        """Return the ε at which a method runs on a model: the method's own, else the model's."""
-        return self.method(method).epsilons or self.model(model).epsilons
+        """Return the ε at which a method runs on a model: the reused, the method's own, else the model's."""
+        spec = self.method(method)
+        return spec.reused.get(model) or spec.epsilons or self.model(model).epsilons
 
     def iterations(self, model: str, method: str) -> int | None:
         """Return the iterations of each chain: the method's, else the model's; None: all that ε allows."""

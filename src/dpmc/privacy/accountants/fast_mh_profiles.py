@@ -59,7 +59,7 @@ class BarkerBit:
 class Multiplicities:
     """A test on `draws` rows drawn with replacement, given that the replaced row is among them.
 
-    A row drawn m times moves the log ratio m times as far. The pair reveals m, which has the law
+    A row drawn m times moves the log ratio m times as far. The pair reveals m, with the distribution
     Binomial(draws, 1/n) given m > 0. `once` is for a row drawn once: the sensitivity of a Barker bit,
     or 1/multiplier of normal noise if `noisy`.
     """

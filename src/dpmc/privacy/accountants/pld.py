@@ -3,7 +3,7 @@
 A pair of distributions (P, Q) *dominates* a query if no test between the outputs on neighbouring
 data does better than the best test between P and Q. The sum of independent losses L = ln dP/dQ, L ~ P,
 then bounds any adaptive composition: delta(epsilon) = E[(1 - e^(epsilon - L))_+]. All pairs here are
-*symmetric*: L under P and -L under Q have the same law, so the positive losses determine the pair.
+*symmetric*: L under P is distributed as -L under Q, so the positive losses determine the pair.
 
 Delta is computed in two steps, which err upwards (proofs, estimates of rounding and measurements:
 docs/explanation/accounting.md):
@@ -99,7 +99,7 @@ def discretised(profile: Profile, step: float) -> Discretised:
     upper, lower = profile.tails(losses)
     in_p, in_q = upper[:-1] - upper[1:], (lower[:-1] - lower[1:]) * np.exp(losses[:-1])
     # Between grid points l and l + w: to_right + to_left = in_p, to_right e^-w + to_left = in_q. Rounding
-    # errors of the difference and of the tails (of normal laws: some 5 units of 2^-53 for each nat of -ln
+    # errors of the difference and of the tails (of normal noise: some 5 units of 2^-53 for each nat of -ln
     # tail; 12 are added) would lower the curve; P mass further right raises all of it.
     lost = 2.0**-51 * (upper[:-1] + 3.0 * entr(upper[:-1]))
     to_right = np.clip((in_p - in_q + lost) / -np.expm1(-np.diff(losses)), 0.0, in_p)

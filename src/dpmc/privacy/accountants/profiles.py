@@ -42,7 +42,7 @@ class Pair(Protocol):
 
 
 class Profile(Pair, Protocol):
-    """A symmetric pair: ln dP/dQ under P and ln dQ/dP under Q have the same law. Only these are composed."""
+    """A symmetric pair: ln dP/dQ under P is distributed as ln dQ/dP under Q. Only these are composed."""
 
 
 def highest(tails: Sequence[Tails], losses: Vector) -> Tails:

@@ -52,7 +52,8 @@ def _rows(
     most: dict[str, int] = {}
     if budget is not None and queries.each:
         most = {one.name: queries.iterations(one, budget, delta) for one in used}
-    kind, asked = study.epsilon_kind if queries.each else FREE, study.iterations(model, method)
+    kind = study.epsilon_kind if queries.each else FREE
+    asked = study.iterations(model, method) or algorithm.default_iterations or None
     iterations = iterations_within(most.get(chosen.name), asked, spec.most_iterations, epsilon, kind)
     cell, events = (study.name, model, method, epsilon, delta, iterations), queries.total(iterations)
     for one in used:
