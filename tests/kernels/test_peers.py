@@ -16,8 +16,8 @@ from dpmc.privacy.accountants.basic import BasicComposition
 from dpmc.privacy.data_ledger import DataLedger
 from dpmc.privacy.events import ApproximateQuery
 from dpmc.privacy.moments import MomentsQuestion
+from dpmc.privacy.perturbed_objective import Perturbation, PerturbedLogit
 from dpmc.privacy.questions import SumQuestion
-from dpmc.privacy.perturbed_objective import PerturbedLogit, Perturbation
 from kernels.cells import PEERS
 from kernels.ladder import P_VALUE
 from kernels.test_noisy_statistics import SLANTED, private_of
@@ -246,7 +246,9 @@ def test_queries_known_by_epsilon_and_delta_add_up() -> None:
     events = [ApproximateQuery("a", 0.1, 1e-6, 3), ApproximateQuery("b", 0.25, 0.0)]
     assert BasicComposition().epsilon(events, 1e-5) == pytest.approx(0.55, rel=1e-14)
     assert BasicComposition().delta(events, 0.56) == pytest.approx(3e-6, rel=1e-14)
-    assert BasicComposition().delta(events, 0.54) == 1.0 and BasicComposition().epsilon(events, 1e-6) == np.inf
+    assert (
+        BasicComposition().delta(events, 0.54) == 1.0 and BasicComposition().epsilon(events, 1e-6) == np.inf
+    )
 
 
 # Posterior draws and public rows
@@ -290,4 +292,3 @@ def test_public_rows_give_their_posterior_and_ask_nothing() -> None:
         assert_draws_are_of(SLANTED.posterior_given(NoisySum(np.array([20.0, -10.0]), 40, 0.0, 1.0)), theta)
     with pytest.raises(dpmc.DpmcError, match="total: has 1 values, must be 2"):
         sampled("public-rows", SLANTED, rows_of(SLANTED), values={"total": [1.0]})
-

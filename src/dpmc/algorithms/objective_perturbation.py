@@ -10,7 +10,7 @@ from dpmc.base import Model, PrivateData, Queries, Values
 from dpmc.common.errors import DpmcError
 from dpmc.models.regression import LogisticRegression
 from dpmc.privacy.events import ApproximateQuery
-from dpmc.privacy.perturbed_objective import PerturbedLogit, Perturbation
+from dpmc.privacy.perturbed_objective import Perturbation, PerturbedLogit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,9 @@ class PosteriorDraws(Peer):
 
     def queries(self, n: int) -> Queries:
         sensitivity = 2.0 * self.clip
-        return Queries(each=(GaussianQuery("posterior draw", self.noise_multiplier, sensitivity=sensitivity),))
+        return Queries(
+            each=(GaussianQuery("posterior draw", self.noise_multiplier, sensitivity=sensitivity),)
+        )
 
     def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model that is not Gaussian."""

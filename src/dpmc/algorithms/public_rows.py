@@ -31,7 +31,9 @@ class PublicRows(Algorithm):
     def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model without summaries, and for a sum of another size."""
         if len(self.total) != (k := summary_model(model, "public-rows").summary_count):
-            raise DpmcError(f"hyperparameters: total: has {len(self.total)} values, must be {k}, the summaries")
+            raise DpmcError(
+                f"hyperparameters: total: has {len(self.total)} values, must be {k}, the summaries"
+            )
 
     def step(self, state: State, model: Model, private: PrivateData, draws: Draws) -> State:
         known = NoisySum(np.array(self.total), self.public, 0.0, private.temperature)

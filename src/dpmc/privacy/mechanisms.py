@@ -276,7 +276,9 @@ def newton(derivatives: Callable[[Array], tuple[Array, Array]], p: int) -> Array
             break
         for _ in range(MOST_HALVINGS):
             tried = derivatives(theta + step)
-            if tried[0] @ np.linalg.solve(curvature, tried[0]) < gradient @ np.linalg.solve(curvature, gradient):
+            if tried[0] @ np.linalg.solve(curvature, tried[0]) < gradient @ np.linalg.solve(
+                curvature, gradient
+            ):
                 break
             step = 0.5 * step
         else:

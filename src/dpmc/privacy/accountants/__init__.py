@@ -30,7 +30,15 @@ from dpmc.privacy.events import (
     SubsampledGaussianQuery,
 )
 
-_KINDS = (BasicComposition, GaussianDp, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
+_KINDS = (
+    BasicComposition,
+    GaussianDp,
+    ZeroConcentrated,
+    RenyiDivergence,
+    ReplacePld,
+    WithoutReplacementPld,
+    BarkerPld,
+)
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
 # In this order `resolve` looks for kinds: accountants of batches bound Gaussian queries too, not vice versa.
