@@ -50,10 +50,9 @@ html_css_files = ["dpmc.css"]
 html_favicon = html_logo = "_static/icon.svg"
 html_search_scorer = str(Path(__file__).with_name("search-order.js"))
 html_copy_source = False
-# Where GitHub builds the site it says which repository this is; nothing else knows its address yet
-# (RELEASING.md).
+# GitHub says which repository it builds the site of; nothing else knows its address yet (RELEASING.md).
 if repository := os.environ.get("GITHUB_REPOSITORY"):
-    address = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
+    address = f"https://github.com/{repository}"
     link = {"name": "Repository", "url": address, "html": "Repository", "class": ""}
     html_theme_options = {"source_repository": address, "source_branch": "main", "source_directory": "docs/"}
     html_theme_options |= {"footer_icons": [link]}
@@ -72,12 +71,8 @@ def lay_out(app: Sphinx, page: nodes.document, name: str) -> None:
         if not isinstance(image.parent, nodes.reference):
             words = html.escape(image.get("alt", "picture"))
             box = f'<label class="enlarge"><input type="checkbox" aria-label="enlarge: {words}">'
-            parts = [
-                nodes.raw("", box, format="html"),
-                image.deepcopy(),
-                nodes.raw("", "</label>", format="html"),
-            ]
-            image.parent.replace(image, parts)
+            opening, closing = (nodes.raw("", text, format="html") for text in (box, "</label>"))
+            image.parent.replace(image, [opening, image.deepcopy(), closing])
     for table in page.findall(nodes.tgroup):
         columns, *rows = [list(row.findall(nodes.entry)) for row in table.findall(nodes.row)]
         sentences = [any(len(row[at].astext()) > 60 for row in rows) for at in range(len(columns))]
@@ -90,9 +85,7 @@ def lay_out(app: Sphinx, page: nodes.document, name: str) -> None:
                     row[at].insert(0, nodes.inline("", f"{column.astext()}: ", classes=["column"]))
 
 
-def describe(
-    app: Sphinx, name: str, template: str, context: dict[str, Any], page: nodes.document | None
-) -> None:
+def describe(app: Sphinx, name: str, of: str, context: dict[str, Any], page: nodes.document | None) -> None:
     """Give a page its first paragraph as its description, for those who find or share it."""
     if page is not None and (first := next(page.findall(nodes.paragraph), None)):
         words = html.escape(" ".join(first.astext().split()))
