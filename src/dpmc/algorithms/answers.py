@@ -101,7 +101,8 @@ class Answer(Algorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariance of coefficients (p, p) that the rows would have given without noise.
 
-        Also returns H (p, p): it is not known for combinations v of coefficients with v·Hv > 0. It follows from the answers, so that it may be published with them; `prior_sd` as in `About`.
+        Also returns H (p, p): it is not known for combinations v of coefficients with v·Hv > 0. It follows
+        from the answers, so that it may be published with them; `prior_sd` as in `About`.
         """
         raise NotImplementedError
 
