@@ -191,7 +191,7 @@ class NoisyScores(Answer):
     @classmethod
     def covariance_without_noise(
         cls, answers: Sequence[Answered], prior_sd: np.ndarray | None = None
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray]:
         main, prior, _ = _known(answers, prior_sd)
         return without_noise(main, prior)
 

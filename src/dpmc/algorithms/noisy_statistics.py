@@ -88,11 +88,11 @@ class NoisyStatistics(Answer):
         return cast(SummaryModel, about.model).posterior_given(noisy)
 
 
-def summary_model(model: Model) -> SummaryModel:
+def summary_model(model: Model, method: str = "noisy-statistics") -> SummaryModel:
     """Return a model that has the posterior given a noisy sum; raise DpmcError for another one."""
     if not hasattr(model, "posterior_given"):
         raise DpmcError(
-            "noisy-statistics: the posterior given a noisy sum is not known for this model; it is for "
+            f"{method}: the posterior given a noisy sum is not known for this model; it is for "
             "Gaussians, bananas and the circle, and for models with summaries, summary_count and "
             "posterior_given; for a regression there is noisy-scores"
         )

@@ -22,7 +22,7 @@ from dpmc.studies.whole import Results
 Between = Callable[[Sequence[float]], tuple[float, float, float]]  #: values -> point and ends of its bar
 NORMAL_WIDTHS = {50: 1.349, 90: 3.290}  #: of a normal posterior, in its sds
 EXACT_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": (0, (1, 1))}
-LEVEL_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 7, "color": style.INK}
+LEVEL_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": style.SMALL}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
@@ -54,7 +54,9 @@ def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float
     """Return the figure of a metric at both levels: 50 % dotted, nominal values dashed."""
     study, how = given.study, given.declared
     table = read_metrics(*reads(study, how, given.results)[1])
-    figure, places = layout.panels(len(study.repeated), min(2, len(study.repeated)), 2.2)
+    figure, places = layout.panels(
+        how.wide, len(study.repeated), min(how.columns or 2, len(study.repeated)), 1.6
+    )
     entries: layout.Entries = {}
     for axes, (label, (of, _)) in zip(places, study.repeated.items(), strict=True):
         results = Results(table, of)
