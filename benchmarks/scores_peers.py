@@ -26,6 +26,7 @@ PEERS: dict[str, Any] = {"linear": AdaSSP, "logistic": ObjectivePerturbation}  #
 
 NORMS = (0.7, 0.85, 1.0, 1.25, 1.6, 2.2)  #: bounds of ‖z‖ that are tried, times √d
 OUTCOMES = (1.5, 2.5, 4.0, 6.0)  #: bounds of |y| that AdaSSP tries
+SHARES = (0.5, 0.25, 0.1)  #: of ε for the ridge, that objective perturbation tries
 FREE = 1e-9  #: share of the information, which is known: as good as none
 SCRIPT = Path(__file__).with_name("scores_diffprivlib.py")
 
@@ -67,8 +68,8 @@ def estimates(cell: Cell, model: Regression, rows: np.ndarray, g: np.random.Gene
     """Return the estimates (settings, d) of the peer of a regression, of `PEERS`."""
     method, delta, private = PEERS[cell.regression], 0.1 / cell.n, lab(rows, model, g)
     norms = [{"clip_z": norm * np.sqrt(model.design(rows[:1]).shape[1])} for norm in NORMS]
-    outcomes = [{"clip_y": most} for most in OUTCOMES] if method is AdaSSP else [{}]
-    settings = [{**one, **other} for one in norms for other in outcomes]
+    others = [{"clip_y": most} for most in OUTCOMES] if method is AdaSSP else [{"share": f} for f in SHARES]
+    settings = [{**one, **other} for one in norms for other in others]
     made = [method(**method.calibrate(values, cell.epsilon, delta, cell.n)) for values in settings]
     return np.array([one.estimates(model, private)[0] for one in made])
 

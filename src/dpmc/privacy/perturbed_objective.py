@@ -14,7 +14,7 @@ outcome and 0 < c < 1, b_D' − b_D = ∇ℓ_u − ∇ℓ_v = c_v v' − c_u u' 
 densities is (b·Δ + ½‖Δ‖²)/σ², and b·Δ ≤ max(0, b·v', −b·u', b·(v' − u')). In D b is N(0, σ² I) and u', v' are
 fixed, of lengths B, B and 2B at most, so this exceeds 2Bσx with probability Q(2x) + Q(2x) + Q(x) at most. ∎
 
-Kifer, Smith and Thakurta have ε/2 for the determinants, too; their noise is for a row that is added.
+Kifer, Smith and Thakurta have ε/2 for the determinants; their noise is for a row that is added.
 """
 
 import math
@@ -37,8 +37,8 @@ class Perturbation(NamedTuple):
     ridge: float  # Λ
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, bound: float) -> "Perturbation":
-        """Return the least noise and ridge by the theorem, each with half of ε; `bound` is B."""
+    def of(cls, epsilon: float, delta: float, bound: float, share: float = 0.5) -> "Perturbation":
+        """Return the least noise and ridge by the theorem; the ridge has a share of ε, `bound` is B."""
         from scipy.optimize import brentq
         from scipy.stats import norm
 
@@ -47,10 +47,9 @@ class Perturbation(NamedTuple):
             return float(np.logaddexp(norm.logsf(x), math.log(2.0) + norm.logsf(2.0 * x))) - math.log(delta)
 
         x = ROUNDED_UP * float(brentq(excess, 0.0, 40.0))
-        ratio = 0.5 * epsilon / (x + math.sqrt(x * x + epsilon))  # B/σ, of 2xB/σ + 2B²/σ² = ε/2
-        return cls(
-            bound / ratio * ROUNDED_UP, bound**2 / (4.0 * math.expm1(min(0.5 * epsilon, 700.0))) * ROUNDED_UP
-        )
+        for_noise, for_ridge = (1.0 - share) * epsilon, min(share * epsilon, 700.0)
+        ratio = for_noise / (x + math.sqrt(x * x + 2.0 * for_noise))  # B/σ, of 2xB/σ + 2B²/σ² = for_noise
+        return cls(bound / ratio * ROUNDED_UP, bound**2 / (4.0 * math.expm1(for_ridge)) * ROUNDED_UP)
 
 
 @dataclass(frozen=True, eq=False)
