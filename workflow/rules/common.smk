@@ -121,14 +121,16 @@ def check_workflow_profile():
 
 
 def check_targets():
-    """Refuse files of studies that no rule can make, by what their names say; Snakemake finds no rule, or fails."""
+    """Refuse misspelt studies, and files of studies that no rule can make; Snakemake finds no rule, or fails."""
+    known = {rule.name for rule in workflow.rules}
     for word in sys.argv[1:]:
-        checked(check_target, os.path.normpath(word), STUDIES)
+        own = IMPORTED and "/" not in word  # it may be a rule that follows
+        if not (own or word in known or os.path.exists(word)):
+            checked(check_target, os.path.normpath(word), STUDIES)
 
 
 check_config()
 check_workflow_profile()
-check_targets()
 
 
 def megabytes(name):
