@@ -361,3 +361,35 @@ def all_of(names):
         return [file for name in names for file in study_targets(name)]
 
     return files
+
+
+def results_of_others(study):
+    """Return the metrics of the other studies that decide claims, of those that have been run."""
+    files = (f"results/{other}/metrics.csv" for other in other_studies(study))
+    return [file for file in files if os.path.isfile(file)]
+
+
+BASELINE = EXACT_SAMPLES[0]  # the label of exact samples
+REPEATED = "results/{study}/repeated/{model}/{method}.csv"
+
+
+def repeated_settings(wildcards):
+    """Return everything that determines a table of repeated runs."""
+    of, sets = STUDIES[wildcards.study].repeated[wildcards.model]
+    model, method = wildcards.model, wildcards.method
+    if method == BASELINE:
+        return json.dumps([data_settings(of, model), sets])
+    values, epsilons = pinned(of, model, method), of.epsilons(model, method)
+    return json.dumps(
+        [chain_settings(of, model, method, ""), values, epsilons, sets], sort_keys=True
+    )
+
+
+def repeated_runs(wildcards):
+    """Return the tables of a study's repeated runs, and those of exact samples: empty if there are none."""
+    name = wildcards.study
+    return [
+        REPEATED.format(study=name, model=label, method=method)
+        for label, (of, _) in STUDIES[name].repeated.items()
+        for method in (*of.methods, BASELINE)
+    ]
