@@ -37,5 +37,5 @@ def both(*arguments: Any) -> tuple[Any, str]:
         return released, ""
     assert isinstance(lab, str)
     place = re.search(r": (row|line) (\d+)", lab)
-    assert place and int(place[2]) - (0 if place[1] == "row" else 2) == odd[0], lab
+    assert place and int(place[2]) - (1 if place[1] == "row" else 2) == odd[0], lab
     return released, lab

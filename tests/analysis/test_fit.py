@@ -1,5 +1,6 @@
 """`dpmc.fit`: what a fit says, in the table's own units."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +202,28 @@ def test_a_fit_needs_an_answer_of_a_regression(counted: dpmc.Fit) -> None:
     )
     with pytest.raises(dpmc.DpmcError, match="no answer to draw from"):
         dpmc.Fit(chain)
+
+
+def test_the_width_without_noise_is_left_blank_where_noise_and_bounds_hide_it() -> None:
+    """Of a group of 1 % of rows it would be too large by far; of groups that are not rare it holds."""
+    generator, n = np.random.default_rng(1), 20_000
+    levels = ["a", "b", "c"]
+    groups = generator.choice(3, n, p=[0.6, 0.39, 0.01])
+    x = generator.normal(size=n)
+    table = pd.DataFrame(
+        {"income": 0.3 * x + generator.normal(size=n), "x": x, "group": np.array(levels)[groups]}
+    )
+    fields = [{"name": name, "type": "number", "centre": 0, "scale": 1} for name in ("income", "x")]
+    book = {"fields": [*fields, {"name": "group", "type": "string", "constraints": {"enum": levels}}]}
+    fit = dpmc.fit("income ~ x + group", table, book, epsilon=1)
+    found = fit.to_frame().loc[fit.names]
+    z = np.column_stack([np.ones(n), x, groups == 1, groups == 2])
+    exact = np.sqrt(np.diag(np.linalg.inv(z.T @ z)))
+    assert found["without_noise"].to_numpy()[:3] == pytest.approx(exact[:3], rel=0.25)
+    assert found.isna().to_numpy().sum() == found.loc["group=c", ["without_noise", "noise"]].isna().sum() == 2
+    assert fit._without_noise[3, 3] > 4.0 * exact[3] ** 2, "what would be shown"
+    hidden = fit.contrast("group[c] - group[b]", "group[b] - x")["noise"].isna()
+    assert hidden.tolist() == [True, False]
+    assert re.search(r"group=c .* – +–\n", repr(fit)) and "– where rows are too few" in repr(fit)
+    labels = [text.get_text() for text in fit.plot().axes[0].get_yticklabels()]
+    assert labels[2] == "group=c  (– noise)" and labels[1].endswith("% noise)")

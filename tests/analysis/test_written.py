@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 import dpmc
-from analysis.conftest import FORMULA
+from analysis.conftest import BOOK, FORMULA
 from browser import needs_browser, told
 from dpmc.analysis.forest import side_by_side
 from dpmc.cli.main import main
@@ -69,15 +70,45 @@ def test_a_report_of_the_lab_says_that_it_must_not_be_published(counted: dpmc.Fi
         counted.model.design.formula = kept
 
 
+def test_offset_and_weights_on_the_command_line(
+    people: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of `dpmc.fit`; the offset is a term of the formula."""
+    monkeypatch.chdir(tmp_path)
+    fields = [
+        *BOOK["fields"],
+        {"name": "copies", "type": "integer", "constraints": {"minimum": 0, "maximum": 2}},
+    ]
+    book = {**BOOK, "fields": fields}
+    Path("book.yaml").write_text(yaml.safe_dump(book), encoding="utf-8")
+    table = people.assign(copies=1 + people.index % 2)
+    table.to_csv("people.csv", index=False)
+    asked = ("visits ~ age", "--codebook", "book.yaml", "--family", "poisson", "--epsilon", "2")
+    fit = ("fit", asked[0], "people.csv", *asked[1:], "--offset", "log(days)")
+    given = {"codebook": book, "family": "poisson", "epsilon": 2}
+    plain = dpmc.fit("visits ~ age + offset(log(days))", table, **given)
+    weighted = dpmc.fit("visits ~ age", table, **given, offset="log(days)", weights={"copies": 2})
+    for more, same in ((), plain), (("--weights", "copies=2"), weighted), (("--weights", "copies"), weighted):
+        assert main((*fit, *more, "--output", "a.nc", "--quiet", "--force")) == 0
+        assert dpmc.Fit("a.nc").mean == pytest.approx(same.mean)
+        assert dpmc.Fit("a.nc").heading[0] == plain.heading[0]
+    assert abs(weighted.mean[0] - plain.mean[0]) > 0.0
+    for more, message in (
+        (("--weights", "copies=x"), "argument --weights: 'x'"),
+        (("--weights", "=2"), "argument --weights: '=2' must be NAME=VALUE"),
+        (("--weights", "hight"), "'hight': is no field"),
+        (("--offset", "days + 1"), "must be offset(field) or offset(log(field))"),
+    ):
+        assert main((*fit, *more)) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1, error
+
+
 def test_the_commands_fit_and_read(
     released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     book = tmp_path / "book.yaml"
-    import yaml
-
-    from analysis.conftest import BOOK
-
     book.write_text(yaml.safe_dump(BOOK), encoding="utf-8")
     table = str(released.with_name("people.csv"))
     fit = ("fit", FORMULA, table, "--codebook", "book.yaml", "--family", "poisson", "--epsilon", "2")

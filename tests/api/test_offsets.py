@@ -189,7 +189,7 @@ def test_tables_are_read_by_name_and_predictions_need_no_weight() -> None:
     np.testing.assert_allclose(means[..., 2], means[..., 0], rtol=1e-12)
     with pytest.raises(dpmc.DpmcError, match="has no column 'days'"):
         model.predict(new[["a"]], tree)
-    with pytest.raises(dpmc.DpmcError, match="exposure days: -1 in row 0 must be a number greater than 0"):
+    with pytest.raises(dpmc.DpmcError, match="exposure days: -1 in row 1 must be a number greater than 0"):
         model.predict(pandas.DataFrame({"a": [0.2], "days": [-1.0]}), tree)
 
 

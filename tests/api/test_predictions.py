@@ -87,7 +87,7 @@ def test_predictions_need_chains_of_the_model_and_every_predictor() -> None:
         dpmc.LinearRegression("y", ["age"]).predict(rows[:, :2], tree)
     with pytest.raises(dpmc.DpmcError, match="has no column 'bmi'; it has age"):
         model.predict(pandas.DataFrame({"age": [1.0]}), tree)
-    with pytest.raises(dpmc.DpmcError, match="row 1, column age: is NaN or infinite"):
+    with pytest.raises(dpmc.DpmcError, match="row 2, column age: is NaN or infinite"):
         model.predict({"age": [1.0, None], "bmi": [1.0, 2.0]}, tree)
     with pytest.raises(dpmc.DpmcError, match=r"rows: shape \(2, 5\) must be \(n, 2\)"):
         model.design(np.zeros((2, 5)))
@@ -131,14 +131,14 @@ def test_other_levels_and_missing_values_without_a_fill_are_refused(source: str,
 
     good = TEXTS.fillna({"age": 1, "region": "north"})
     assert read(good).shape == (4, 3)
-    place = {"table": "row 2, column region", "csv": "t.csv: line 4: column region"}[source]
+    place = {"table": "row 3, column region", "csv": "t.csv: line 4: column region"}[source]
     with pytest.raises(dpmc.DpmcError, match=rf"{place}: 'west' is not a level \(north, south"):
         read(good.assign(region=["north", "north", "west", "north"]))
     with pytest.raises(dpmc.DpmcError, match="column region"):
         read(good.assign(region=["north", "north", None, "north"]))
     with pytest.raises(dpmc.DpmcError, match="column age"):
         read(good.assign(age=[1, 2, None, 4]))
-    with pytest.raises(dpmc.DpmcError, match="predictor region: 3 in row 0 must be the place of a level"):
+    with pytest.raises(dpmc.DpmcError, match="predictor region: 3 in row 1 must be the place of a level"):
         model.check_rows(np.array([[1.0, 45.0, 3.0]]))
 
 
@@ -295,15 +295,15 @@ def test_what_predict_cannot_use_is_refused_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (np.array([[45.0, 0.0], [np.nan, 1.0]]), "rows: ndarray: row 1, column age: is NaN or infinite"),
-        (np.array([[-np.inf, 0.0]]), "rows: ndarray: row 0, column age: is NaN or infinite"),
-        (np.array([[1.0, np.inf, 0.0]]), "rows: ndarray: row 0, column age: is NaN or infinite"),
+        (np.array([[45.0, 0.0], [np.nan, 1.0]]), "rows: ndarray: row 2, column age: is NaN or infinite"),
+        (np.array([[-np.inf, 0.0]]), "rows: ndarray: row 1, column age: is NaN or infinite"),
+        (np.array([[1.0, np.inf, 0.0]]), "rows: ndarray: row 1, column age: is NaN or infinite"),
         (
             np.array([[45.0, 3.0]]),
-            "predictor region: 3 in row 0 must be the place of a level of region, 0 to 2",
+            "predictor region: 3 in row 1 must be the place of a level of region, 0 to 2",
         ),
         (np.array([["45", "0"]]), "rows: ndarray: <U2 must be numbers"),
-        (pandas.DataFrame({"age": [np.inf], "region": "north"}), "row 0, column age: is NaN or infinite"),
+        (pandas.DataFrame({"age": [np.inf], "region": "north"}), "row 1, column age: is NaN or infinite"),
         ("age region", "rows: str: must be an array, or a table in memory with columns age, region"),
         (45.0, "rows: float: must be an array, or a table"),
     ],

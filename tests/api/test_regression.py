@@ -173,8 +173,8 @@ def test_mistakes_name_model_argument_value_and_rule(make: Any, words: str) -> N
 @pytest.mark.parametrize(
     ("model", "outcome", "rule"),
     [
-        (dpmc.PoissonRegression, 2.5, "outcome y: 2.5 in row 1 must be a whole number"),
-        (dpmc.LogisticRegression, 2.0, "outcome y: 2 in row 1 must be 0 or 1"),
+        (dpmc.PoissonRegression, 2.5, "outcome y: 2.5 in row 2 must be a whole number"),
+        (dpmc.LogisticRegression, 2.0, "outcome y: 2 in row 2 must be 0 or 1"),
     ],
 )
 def test_a_wrong_outcome_is_refused_before_any_budget_is_spent(model: Any, outcome: float, rule: str) -> None:
@@ -210,7 +210,7 @@ def test_a_family_of_ones_own_is_four_functions_and_a_support() -> None:
     assert np.abs(draws.mean(axis=0) - model.true_theta).max() < 0.25
     assert 0.03 < draws.std(axis=0).min() and draws.std(axis=0).max() < 0.12  # about 1/√300
     assert given_model(model)[0] == f"{__name__}:Waiting", "named as the code that is the user's"
-    with pytest.raises(dpmc.DpmcError, match="outcome wait: -1 in row 1 must be greater than 0"):
+    with pytest.raises(dpmc.DpmcError, match="outcome wait: -1 in row 2 must be greater than 0"):
         model.check_rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]))
 
 

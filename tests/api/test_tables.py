@@ -68,12 +68,12 @@ def test_a_text_with_commas_in_an_unused_column_is_ignored(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (pandas.DataFrame({"x": [1.0, None]}), "row 1, column x: is NaN or infinite"),
-        (np.array([[1.0, 2.0], [3.0, np.nan]]), "row 1, column 1: is NaN or infinite"),
+        (pandas.DataFrame({"x": [1.0, None]}), "row 2, column x: is NaN or infinite"),
+        (np.array([[1.0, 2.0], [3.0, np.nan]]), "row 2, column 2: is NaN or infinite"),
         (FRAME, "column name: 'a' is not a number"),
         (pandas.DataFrame({"x": []}, dtype=float), "holds no rows"),
-        (np.array(["a"]), "row 0, column 0: 'a' is not a number"),
-        ([[1.0], [1.0, 2.0]], "row 1: has 2 entries, must have 1"),
+        (np.array(["a"]), "row 1, column 1: 'a' is not a number"),
+        ([[1.0], [1.0, 2.0]], "row 2: has 2 entries, must have 1"),
         (xarray.DataArray(np.zeros((2, 2, 2))), "has 3 dimensions"),
         (xarray.Dataset({"x": ("a", [1.0]), "y": ("b", [1.0])}), "along one and the same dimension"),
     ],
@@ -156,7 +156,7 @@ def test_every_line_is_a_row(tmp_path: Path, text: str | bytes, words: str) -> N
 
 def test_masked_values_are_missing() -> None:
     masked = np.ma.masked_array(np.array([1.0, 2.0, 3.0]), mask=[False, True, False])
-    with pytest.raises(DpmcError, match="row 1, column 0: is NaN or infinite"):
+    with pytest.raises(DpmcError, match="row 2, column 1: is NaN or infinite"):
         read_rows(masked)
 
 
@@ -194,7 +194,7 @@ def test_whether_a_row_is_kept_depends_on_the_rows_of_its_person_alone() -> None
 def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
     for source, words in (
         (PEOPLE.rename(columns={"who": "name"}), "has no column 'who'; it has name, x"),
-        (PEOPLE.assign(who=["a", None, "a", "a", "c", "b"]), "row 1, column who: says not whose the row is"),
+        (PEOPLE.assign(who=["a", None, "a", "a", "c", "b"]), "row 2, column who: says not whose the row is"),
         (np.zeros((2, 2)), "has no names of columns, so no column 'who'"),
     ):
         with pytest.raises(DpmcError, match=re.escape(words)):
@@ -204,14 +204,14 @@ def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
 def test_numbers_kept_as_objects_are_numbers() -> None:
     table = pandas.DataFrame({"x": [1, 2.5], "y": [True, False]}, dtype=object)
     assert read_rows(table).tolist() == [[1.0, 1.0], [2.5, 0.0]]
-    with pytest.raises(DpmcError, match="row 1, column x: is NaN"):
+    with pytest.raises(DpmcError, match="row 2, column x: is NaN"):
         read_rows(pandas.DataFrame({"x": [1, None]}, dtype=object))
 
 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (np.ma.masked_array(["a", "b"], mask=[0, 1]), "row 0, column 0: 'a' is not a number"),
+        (np.ma.masked_array(["a", "b"], mask=[0, 1]), "row 1, column 1: 'a' is not a number"),
         (xarray.DataArray(3.0), "has 0 dimensions, must have rows and columns"),
         (pandas.DataFrame({"who": [[1], [2]], "x": [1.0, 2.0]}), "column who: must be texts or numbers"),
     ],
@@ -239,7 +239,7 @@ def test_a_word_for_a_missing_value_is_no_person(word: str, tmp_path: Path) -> N
     """Its rows may be those of others who have rows under their own names."""
     table = pandas.DataFrame({"who": ["a", word, word], "x": [1.0, 2.0, 3.0]})
     table.to_csv(tmp_path / "people.csv", index=False)
-    for source, place in ((table, "row 1, "), (tmp_path / "people.csv", "line 3: ")):
+    for source, place in ((table, "row 2, "), (tmp_path / "people.csv", "line 3: ")):
         with pytest.raises(DpmcError, match=f"{place}column who: says not whose the row is"):
             read_rows(source, ["x"], persons=Persons("who", 1))
 
@@ -265,5 +265,5 @@ def test_lines_of_errors_are_those_of_the_file_also_after_rows_were_dropped(tmp_
     with pytest.raises(DpmcError, match="line 3: column who: says not whose the row is"):
         read_rows(tmp_path / "people.csv", ["x"], persons=Persons("who", 1))
     table = pandas.DataFrame({"who": ["a", "a", "b"], "x": [1.0, 2.0, np.nan]})
-    with pytest.raises(DpmcError, match="row 2, column x: is NaN"):
+    with pytest.raises(DpmcError, match="row 3, column x: is NaN"):
         read_rows(table, ["x"], persons=Persons("who", 1))

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ def test_the_page_runs_as_it_stands(
             exec(body, names)
         elif language == "yaml":
             Path("people.yaml").write_text(body)
-        else:
+        elif language == "shell":
             for line in body.splitlines():
                 assert main(shlex.split(line)[1:]) == 0, line
     assert "All of it is allowed in a release." in capsys.readouterr().out
@@ -39,12 +41,52 @@ def test_the_page_runs_as_it_stands(
     assert all(table.loc[name, "lower"] < value < table.loc[name, "upper"] for name, value in truth.items())
 
 
+def has_ncdf4() -> bool:
+    """Return whether there is R with the package that the page uses."""
+    asked = ["Rscript", "-e", "quit(status = !requireNamespace('ncdf4', quietly = TRUE))"]
+    return shutil.which("Rscript") is not None and subprocess.run(asked, check=False).returncode == 0
+
+
+def test_the_lines_of_r_read_a_release(tmp_path: Path) -> None:
+    if not has_ncdf4():
+        pytest.skip("needs R with ncdf4")
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame({"y": generator.normal(size=3000), "some age": generator.uniform(0, 100, 3000)})
+    bounds = {"constraints": {"minimum": 0, "maximum": 100}}
+    fields = [{"name": "y", "type": "number", "centre": 0, "scale": 1}]
+    book = {"fields": [*fields, {"name": "some age", "type": "number", **bounds}]}
+    DataLedger.create(tmp_path / "people.ledger", 1.0, 1e-4)
+    paid = {"ledger": tmp_path / "people.ledger", "output": tmp_path / "first.nc"}
+    draws = dpmc.fit("y ~ `some age`", table, book, epsilon=1, **paid).tree.posterior.theta
+    (tmp_path / "read.R").write_text(re.findall(r"^```r\n(.*?)^```$", PAGE, re.M | re.S)[0])
+    run = subprocess.run(
+        ["Rscript", "--vanilla", "read.R"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    heading, *lines = run.stdout.splitlines()
+    assert heading.split() == ["mean", "sd", "5%", "95%"]
+    names = draws.parameter.values.tolist()
+    assert names == ["intercept", "some age", "log_sd"] and len(lines) == len(names)
+    for name, line in zip(names, lines, strict=True):
+        x = draws.sel(parameter=name).values.ravel()
+        assert line.startswith(name)
+        numbers = list(map(float, line.removeprefix(name).split()))
+        assert numbers == pytest.approx([x.mean(), x.std(ddof=1), *np.quantile(x, [0.05, 0.95])], rel=1e-4)
+
+
 def test_refused_terms_are_refused_and_what_to_write_is_not(tmp_path: Path) -> None:
     (tmp_path / "people.yaml").write_text(re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S)[0])
     model = dpmc.PoissonRegression
-    for term in ("scale(age)", "poly(age, 2)", "bs(age, df=4)", "cr(age)", "age > 50", "(1 | plan)"):
+    for term in (
+        "scale(age)",
+        "poly(age, 2)",
+        "bs(age, df=4)",
+        "cr(age)",
+        "age > 50",
+        "(1 | plan)",
+        "age + age**2",
+    ):
         assert f"`{term}`".replace("|", r"\|") in PAGE
-        with pytest.raises(dpmc.DpmcError, match="is not allowed|must be bs"):
+        with pytest.raises(dpmc.DpmcError, match="is not allowed|must be bs|no power"):
             model(f"visits ~ {term}", codebook=tmp_path / "people.yaml")
     with pytest.raises(dpmc.DpmcError, match="outcome must be a field"):
         model("log(visits) ~ age", codebook=tmp_path / "people.yaml")

@@ -123,7 +123,7 @@ def test_a_row_that_cannot_be_read_is_missing_and_says_nothing(odd: Any) -> None
     for place in range(2):
         rows = [[1.0, 2.0], [3.0, 4.0]]
         rows[place] = odd
-        with pytest.raises(dpmc.DpmcError, match=f"row {place}: cannot be read") as error:
+        with pytest.raises(dpmc.DpmcError, match=f"row {place + 1}: cannot be read") as error:
             read_rows(rows, ["a", "b"])
         assert "1234" not in str(error.value)
 
@@ -140,7 +140,7 @@ def test_masks_of_columns_are_read_as_those_of_arrays() -> None:
     np.testing.assert_array_equal(found, [[np.nan], [1], [0]])
     rows = [np.ma.masked_array([1.0, 999999.0], [False, True]), [3.0, 4.0]]
     np.testing.assert_array_equal(read_release_rows(rows, ["x", "y"]), [[1, np.nan], [3, 4]])
-    with pytest.raises(dpmc.DpmcError, match="row 1, column x: is NaN or infinite"):
+    with pytest.raises(dpmc.DpmcError, match="row 2, column x: is NaN or infinite"):
         read_rows({"x": column}, ["x"])
 
 

@@ -324,7 +324,7 @@ def test_the_persons_column_is_that_of_the_codebook(caplog: pytest.LogCaptureFix
     )
     with pytest.raises(dpmc.DpmcError, match="has no column 'id'"):
         dpmc.sample(model, table.drop(columns="id"), **GIVEN)
-    with pytest.raises(dpmc.DpmcError, match="row 3, column id: says not whose the row is"):
+    with pytest.raises(dpmc.DpmcError, match="row 4, column id: says not whose the row is"):
         dpmc.sample(model, table.assign(id=[*"abc", "", *"d" * 56]), **GIVEN)
 
 

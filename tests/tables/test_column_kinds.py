@@ -159,7 +159,7 @@ def test_dates_and_times_may_be_levels(kind: str, way: Any, tmp_path: Path) -> N
     assert wanted[0, 0] == 0.0 and np.isfinite(wanted).all()
     found, message = both(way(odd, tmp_path), ("c",), coding)
     np.testing.assert_array_equal(found[[0, 2]], wanted[[0, 2]])
-    assert np.isnan(found[1, 0]) and "row 1, column c: " in message
+    assert np.isnan(found[1, 0]) and "row 2, column c: " in message
 
 
 def test_an_index_that_pandas_wrote_is_no_column(tmp_path: Path) -> None:

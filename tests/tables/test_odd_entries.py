@@ -182,7 +182,7 @@ def check(source: Any, number: float, place: str) -> None:
 @pytest.mark.parametrize("kind", ENTRIES)
 def test_an_odd_entry_is_its_number_or_none_and_changes_no_other_row(kind: str, way: Any) -> None:
     entry, number = ENTRIES[kind]
-    check(way(entry), number, "row 1, column x")
+    check(way(entry), number, "row 2, column x")
 
 
 @pytest.mark.parametrize("text", TEXTS | QUOTED)
@@ -201,4 +201,4 @@ def test_an_odd_entry_among_levels_and_fills_changes_no_other_row(kind: str) -> 
     for coding, wanted in ((CATEGORY, [0.0, 2.0]), (FILLED, [1.0, 3.0])):
         found, message = both(in_frame(entry).iloc[:3], ["x", "y"], coding)
         np.testing.assert_array_equal(found[[0, 2], 0], wanted)
-        assert np.isfinite(found[1, 0]) or "row 1, column x" in message
+        assert np.isfinite(found[1, 0]) or "row 2, column x" in message

@@ -275,12 +275,15 @@ def test_the_command_prints_and_writes_the_plan(tmp_path: Path, capsys: pytest.C
     written = pandas.read_csv(csv, keep_default_na=False)
     np.testing.assert_allclose(written["half_width"], expected["half_width"])
     assert f"{expected['half_width'][0]:.3g} (" in capsys.readouterr().out and plot.stat().st_size > 1000
+    linear = ["visits ~ age", "--codebook", str(book), "--n", "5000", "--epsilon", "1"]
+    assert main(["plan", *linear, "--sd", "2"]) == 0
+    assert "residual sd" not in capsys.readouterr().out
     for wrong, rule in (
         ([*asked, "--csv", str(csv)], "exists; --force overwrites it"),
         ([*asked, "--model", "circle"], "FORMULA, --model: give one of them"),
         (["--epsilon", "1"], "FORMULA, --model: give one of them"),
         (["y ~ a", "--epsilon", "1"], "codebook: needed by the formula"),
-        ([*asked, "--guess", "intercept"], "--guess: intercept: must be NAME=VALUE"),
+        ([*asked, "--guess", "intercept"], "argument --guess: 'intercept' must be NAME=VALUE"),
         ([*asked, "--methods", "hmc"], "methods: 'hmc' must be one of"),
     ):
         assert main(["plan", *wrong]) == 2

@@ -432,3 +432,18 @@ def test_the_noise_of_the_settings_is_that_of_their_formula(whole: Any, study: S
         assert result["search"][which]["noise_sd"] == pytest.approx(float(np.median(sds)), rel=0.15)
         assert 1.0 < result["search"][which]["ess"] < result["search"][which]["iterations"]
         assert 0.99 < result["search"][which]["rhat"] < 3.0
+
+
+def test_a_method_whose_hyperparameters_all_have_defaults_needs_none(tmp_path: Path) -> None:
+    """Their noise follows from ε; of a study of models of one's own there may be no file at all."""
+    path = write_study(tmp_path)
+    for remaining in ("with a file", "without"):
+        for method in ("noisy-scores", "simulated-scores"):
+            for model in ("flat-banana-2d", "mine:Model"):
+                study = load_study(path).running(method)
+                assert pinned_hyperparameters(study, model, method).values == {}, remaining
+        with pytest.raises(DpmcError, match="hyperparameters are missing|no such file"):
+            pinned_hyperparameters(
+                load_study(path).running("noisy-statistics"), "mine:Model", "noisy-statistics"
+            )
+        (tmp_path / "config/hyperparameters/small.yaml").unlink(missing_ok=True)

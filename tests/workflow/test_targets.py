@@ -40,6 +40,11 @@ def test_a_target_costs_what_it_needs_and_no_more(folder):
     assert jobs(folder, "figures/thesis/circle.pdf") == {**metrics, "figure": 1, "total": 6}
 
 
+def test_a_figure_of_repeated_runs_costs_a_job_for_each_label_and_method(folder):
+    rules = {"repeated": 5, "repeated_table": 1, "figure": 1, "total": 7}  # also those of exact draws
+    assert jobs(folder, "figures/peers-smoke/coverage.pdf") == rules
+
+
 def test_one_chain_alone_is_data_and_that_chain(folder):
     rules = {"data": 1, "sample_thesis_circle": 1, "total": 2}
     assert jobs(folder, "--config", "job=chain", "--", CHAIN) == rules

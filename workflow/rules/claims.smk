@@ -1,6 +1,12 @@
 # Verdicts on the sentences of a study's source.
 
 
+def results_of_others(study):
+    """Return the metrics of the other studies that decide claims, of those that have been run."""
+    files = (f"results/{other}/metrics.csv" for other in other_studies(study))
+    return [file for file in files if os.path.isfile(file)]
+
+
 rule claims_table:
     """verdicts on the claims of a study's source, results/<study>/claims.yaml"""
     input:
@@ -9,6 +15,7 @@ rule claims_table:
         budgets="results/{study}/budgets.csv",
         published=PUBLISHED_FILES,
         tried=lambda wildcards: tried(STUDIES[wildcards.study]),
+        others=lambda wildcards: results_of_others(wildcards.study),
     output:
         report(
             "results/{study}/claims.yaml",

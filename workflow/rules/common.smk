@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpmc.algorithms import algorithm_class
-from dpmc.reports.claims import CLAIMS
+from dpmc.reports.claims import CLAIMS, other_studies
 from dpmc.studies.pairs import tuned_pairs, two_accountings
 from dpmc.data import images
 from dpmc.common.errors import DpmcError

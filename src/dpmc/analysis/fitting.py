@@ -29,16 +29,23 @@ FAMILIES = {
 
 
 def model_of(
-    formula: str, codebook: Codebook | Mapping[str, Any] | str | Path, family: str, **options: Any
+    formula: str,
+    codebook: Codebook | Mapping[str, Any] | str | Path,
+    family: str,
+    *,
+    offset: str | None = None,
+    **options: Any,
 ) -> Any:
     """Return the regression of a formula; `options` are arguments of its class.
 
-    The residual sd of `linear` is a parameter unless it is given.
+    `offset` is what `offset(…)` in the formula is of. The residual sd of `linear` is a parameter unless it is
+    given.
     """
     if family not in FAMILIES:
         raise DpmcError(f"family: {shown(family)} must be one of {', '.join(FAMILIES)}")
     if family == "linear":
         options = {"sd": None, **options}
+    formula = formula if offset is None else f"{formula} + offset({offset})"
     return FAMILIES[family](formula, codebook=codebook, **options)
 
 
@@ -82,7 +89,7 @@ def fit(
     n
         Of a release: the number of rows, known without looking at them; None: those of the table.
     prior_sd
-        Of the normal prior around 0 of each coefficient of standardised predictors; one number, or one each.
+        Of the normal prior around 0 of coefficients of standardised predictors; a number, or (d,), one each.
     clip
         Bound of a row's score, in standard deviations of scores; None: the one that is predicted to be best
         if the family is right. Bounded scores are unbiased for the family alone: where outcomes or residuals
@@ -91,7 +98,8 @@ def fit(
     rows_per_person
         In the lab: the guarantee is that of a person with so many rows; the codebook names their column.
     options
-        Further arguments of the regression, such as `dispersion`, `sd`, `offset`, `weights`.
+        Further arguments of the regression, such as `dispersion`, `sd`, `weights`; and `offset`, "days" or
+        "log(days)", which adds offset(…) to the formula.
 
     Raises
     ------

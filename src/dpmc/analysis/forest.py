@@ -36,7 +36,8 @@ def forest(fit: Reading, level: float = 0.9) -> Figure:
         axes.hlines(place + shift, *ends, color=colour, linewidth=2.4, label=label)
     axes.plot(mean, place + 0.12, "o", color=COLOURS["interval"], markersize=5)
     axes.set_xlim(-widest, widest)
-    labels = [f"{name}  ({share:.0%} noise)" for name, share in zip(names, noise, strict=True)]
+    shares = ["–" if np.isnan(share) else f"{share:.0%}" for share in noise]
+    labels = [f"{name}  ({share} noise)" for name, share in zip(names, shares, strict=True)]
     return _labelled(axes, place, labels, level)
 
 
@@ -60,8 +61,8 @@ def _standardised(fit: Reading) -> tuple[np.ndarray, list[np.ndarray], list[str]
     names = fit.names[first:]
     if not names:
         raise DpmcError("plot: there is no coefficient besides the intercept; print the summary")
-    scale = 1.0 / np.abs(np.diag(fit.units))[first:]
-    sds = [np.sqrt(np.diag(m))[first:] * scale for m in (fit.covariance, fit.covariance_without_noise)]
+    scale, table = 1.0 / np.abs(np.diag(fit.units))[first:], fit.to_frame().loc[names]
+    sds = [table[column].to_numpy() * scale for column in ("sd", "without_noise")]
     return fit.mean[first:] * scale, sds, names
 
 

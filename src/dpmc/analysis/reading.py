@@ -108,15 +108,16 @@ class Reading:
         answered = [answers.answer_of(tree) for tree in self.trees]
         self._method = answers.method_of(answered[0])
         without = self._method.covariance_without_noise(answered, sds)
-        self.covariance_without_noise = self.units @ without @ self.units.T
+        self._without_noise, self._hidden = (self.units @ each @ self.units.T for each in without)
 
     def to_frame(self, level: float = 0.9) -> pandas.DataFrame:
         """Return coefficients with intervals: a row each, and one of the residual sd if it is a parameter.
 
         Columns: estimate, sd, lower, upper (ends of the interval of probability `level`); without_noise,
         the sd of the same bounded answer without its noise, as it says itself; noise, the share of the
-        variance that is noise. Of a family with ratios also ratio, ratio_lower, ratio_upper: e to the
-        power of the coefficient.
+        variance that is noise. Both are NaN where the noisy information is less than half of its mean, as it
+        is of rare groups: there it is mostly noise, or clamped. Of a family with ratios also ratio,
+        ratio_lower, ratio_upper: e to the power of the coefficient.
         """
         table = self._frame(self.names, np.eye(len(self.names)), level)
         for log_scale in self._log_scale:
@@ -132,6 +133,7 @@ class Reading:
         table = self.to_frame(level)
         notes = [f"lower, upper: {level:.4g} interval; it counts sampling and the noise of privacy"]
         notes += ["without noise: sd of the same bounded answer without its noise; noise: its share"]
+        notes[1] += "; – where rows are too few to say" if table.loc[self.names, "noise"].isna().any() else ""
         notes += ["estimates are of the family: skewed outcomes differ from least squares; see clip"]
         notes += [f"ratio: {self._ratio}, e to the power of the coefficient"] if self._ratio else []
         notes += self.remarks
@@ -139,7 +141,7 @@ class Reading:
 
     @staticmethod
     def as_text(table: pandas.DataFrame) -> str:
-        """Return a table of estimates as text, with four significant digits."""
+        """Return a table of estimates as text, with four significant digits; of missing numbers "–"."""
         return str(_text(table).to_string())
 
     def contrast(self, *expressions: str, level: float = 0.9) -> pandas.DataFrame:
@@ -244,10 +246,9 @@ class Reading:
 
         side = interval_sds(level)
         mean = vectors @ self.mean
-        sd, without = (
-            np.sqrt(((vectors @ matrix) * vectors).sum(axis=1))
-            for matrix in (self.covariance, self.covariance_without_noise)
-        )
+        forms = self.covariance, self._without_noise, self._hidden
+        variance, without, hidden = (((vectors @ matrix) * vectors).sum(axis=1) for matrix in forms)
+        sd, without = np.sqrt(variance), np.sqrt(np.where(hidden > 0.0, np.nan, without))
         columns = {"estimate": mean, "sd": sd, "lower": mean - side * sd, "upper": mean + side * sd}
         noise = np.clip(1.0 - (without / np.where(sd > 0.0, sd, np.inf)) ** 2, 0.0, 1.0)
         columns |= {"without_noise": without, "noise": noise}
@@ -342,6 +343,6 @@ def interval_sds(level: float) -> float:
 
 
 def _text(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return a table as texts with four significant digits; of missing numbers none."""
-    texts = table.map(lambda x: x if isinstance(x, str) else "" if np.isnan(x) else f"{x:.4g}")
+    """Return a table as texts with four significant digits, "–" for missing numbers."""
+    texts = table.map(lambda x: x if isinstance(x, str) else "–" if np.isnan(x) else f"{x:.4g}")
     return texts.rename(columns=lambda name: name.replace("_", " "))

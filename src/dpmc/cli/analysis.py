@@ -11,7 +11,9 @@ from dpmc.common.files import replacing, write_netcdf
 from dpmc.models.codebook import Codebook
 
 #: Options of `dpmc fit` that are arguments as they are.
-GIVEN = "family epsilon delta ledger n prior_sd clip rows_per_person seed dispersion sd".split()
+GIVEN = (
+    "family epsilon delta ledger n prior_sd clip rows_per_person seed offset weights dispersion sd".split()
+)
 WRITTEN = ("report", "csv", "plot")  #: options with files that are made of an answer
 
 

@@ -41,6 +41,14 @@ def file(text: str) -> Path:
     return Path(text)
 
 
+def pair(text: str) -> tuple[str, float]:
+    """Return a name and its number."""
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise ValueError(f"{text!r} must be NAME=VALUE")
+    return name, decimal(value)
+
+
 #: Types of values by their names in `options.yaml`; each raises ValueError for a wrong text.
 ARGUMENT_TYPES: dict[str, Callable[[str], Any]] = {
     "number": decimal,
@@ -48,6 +56,8 @@ ARGUMENT_TYPES: dict[str, Callable[[str], Any]] = {
     "seed": lambda text: count(whole_number(text), least=0),
     "chains": lambda text: count(whole_number(text), most=MOST_CHAINS),
     "rows_per_person": lambda text: count(whole_number(text), most=MOST_ROWS_PER_PERSON),
+    "pair": pair,
+    "weights": lambda text: dict([pair(text)]) if "=" in text else text,
     "file": file,
     "path": Path,
 }

@@ -6,10 +6,10 @@ from dpmc.analysis.planning import plan as planned
 from dpmc.cli import outputs
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import replacing
-from dpmc.common.values import decimal
 
 #: Options that are arguments as they are.
 ARGUMENTS = "family n epsilon delta methods rows_per_person".split()
+OF_MODEL = "prior_sd offset weights sd dispersion".split()  #: options of a formula's model
 
 
 def plan(options: argparse.Namespace) -> None:
@@ -21,10 +21,10 @@ def plan(options: argparse.Namespace) -> None:
     found = planned(
         options.formula or options.model,
         options.codebook,
-        guess=dict(map(_pair, options.guess or ())),
+        guess=dict(options.guess or ()),
         progress=not options.quiet,
         **{name: getattr(options, name) for name in ARGUMENTS},
-        **({} if options.prior_sd is None else {"prior_sd": options.prior_sd}),
+        **{name: value for name in OF_MODEL if (value := getattr(options, name)) is not None},
     )
     if not options.quiet:
         print(found)
@@ -33,12 +33,3 @@ def plan(options: argparse.Namespace) -> None:
             found.to_frame().to_csv(temporary, index=False)
     if options.plot:
         found.plot(options.plot)
-
-
-def _pair(text: str) -> tuple[str, float]:
-    """Return name and value of a guess; raise DpmcError for another text."""
-    name, _, value = text.rpartition("=")
-    try:
-        return name, decimal(value)
-    except ValueError as error:
-        raise DpmcError(f"--guess: {text}: must be NAME=VALUE ({error})") from None

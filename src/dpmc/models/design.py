@@ -274,7 +274,7 @@ class Design:
             raise DpmcError(f"{where}: {x.dtype} must be numbers")
         x = x.astype(float)
         for row, i in np.argwhere(~np.isfinite(x))[:1]:
-            raise DpmcError(f"{where}: row {row}, column {self.columns[i]}: is NaN or infinite")
+            raise DpmcError(f"{where}: row {row + 1}, column {self.columns[i]}: is NaN or infinite")
         x = np.pad(x, ((0, 0), (0, len(self.columns) - x.shape[1])))
         refuse_first(self.faults(x, who))
         return x
@@ -324,7 +324,7 @@ def refuse_first(faults: Iterable[Fault]) -> None:
     """Raise DpmcError for the first wrong entry of the first column that has one."""
     for column, wrong, where, rule in faults:
         for row in np.flatnonzero(wrong)[:1]:
-            raise DpmcError(f"{where}: {column[row]:g} in row {row} must be {rule}")
+            raise DpmcError(f"{where}: {column[row]:g} in row {row + 1} must be {rule}")
 
 
 def names_of(columns: Columns, where: str) -> tuple[str, ...]:
@@ -338,7 +338,7 @@ def names_of(columns: Columns, where: str) -> tuple[str, ...]:
 
 
 def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return names, centres and scales of columns; default 0 and 1."""
+    """Return names, centres (k,) and scales (k,) of columns; default 0 and 1."""
     names = names_of(columns, where)
     table = np.tile([0.0, 1.0], (len(names), 1))
     for i, (name, pair) in enumerate(columns.items() if isinstance(columns, Mapping) else ()):

@@ -44,9 +44,12 @@ INSTEAD = {
     **dict.fromkeys("center scale standardize".split(), "write the field: the codebook standardises it"),
     **dict.fromkeys("cc cr cs ns te".split(), "write bs(…, knots=[…])"),
     "poly": "write powers, as in I(age**2)",
+    **dict.fromkeys(["factor", "relevel"], 'write the field, or C(field, "reference")'),
     "hashed": "declare the levels in the codebook",
     "lag": "a row's predictors are its own",
 }
+#: Operators that Python writes otherwise, or has not: a formula is parsed as an expression of Python.
+OTHERWISE = {":": "@", "^": "**"}
 MOST_TERMS = 1000  #: of a formula, before equal ones are merged
 MOST_COLUMNS = 2000  #: of all terms, also those that formulaic leaves out
 MOST_PARTS = 1000  #: names, numbers, operators and the like
@@ -68,6 +71,7 @@ class Category(NamedTuple):
         return [f"{name}={level}" for level in self.levels]
 
     def columns(self, fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the columns (n,) of a design, from fields (n,) by name."""
         return [(fields[self.of] == place).astype(float) for place in self.places]
 
 
@@ -80,6 +84,7 @@ class Computed(NamedTuple):
         return [name]
 
     def columns(self, fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the columns (n,) of a term, from fields (n,)."""
         return [_value(self.of, fields)]
 
 
@@ -211,7 +216,7 @@ class FormulaDesign(Design):
         return z
 
     def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
-        """Yield those of `Design.faults`, and of each term the values that are not finite."""
+        """Yield those of `Design.faults` in x (n, columns), and each term's values that are not finite."""
         yield from super().faults(x, who)
         for term, values in zip(self.terms, self.own_terms(x).T, strict=True):
             yield Fault(values, ~np.isfinite(values), f"{who}: {term.name}", "a finite number")
@@ -302,11 +307,10 @@ class _Reader:
 
         def plain(found: re.Match[str]) -> str:
             part = found.group()
-            return "@" if part == ":" else f"_x{part[1:-1].encode().hex()}" if part[0] == "`" else part
+            return OTHERWISE.get(part) or (f"_x{part[1:-1].encode().hex()}" if part[0] == "`" else part)
 
-        # To Python, which has no operator ":", a formula is an expression with the operator "@".
         try:
-            parsed = ast.parse(re.sub("\"[^\"]*\"|'[^']*'|`[^`]*`|:", plain, text), mode="eval").body
+            parsed = ast.parse(re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|:|\^", plain, text), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise self.wrong(text, "is no formula") from None
         if sum(1 for _ in ast.walk(parsed)) > MOST_PARTS:  # so that no part is nested too deeply
@@ -316,24 +320,45 @@ class _Reader:
     @staticmethod
     def plain(text: str) -> str:
         """Return a text with names as they were before `parsed`."""
-        return re.sub(
-            "\\b_x((?:[0-9a-f]{2})+)\\b", lambda found: bytes.fromhex(found[1]).decode(errors="replace"), text
-        )
+        named = "\\b_x((?:[0-9a-f]{2})+)\\b"
+        text = re.sub(named, lambda found: bytes.fromhex(found[1]).decode(errors="replace"), text)
+        return text.replace(" @ ", ":")
 
     def size(self, node: ast.expr) -> int:
-        """Return a bound of the number of terms; raise DpmcError for an operator that formulas lack."""
+        """Return a bound of the number of terms; raise DpmcError for an operator that formulas lack.
+
+        A product of a factor with itself is that factor, in R, too: it is refused, as a power is meant.
+        """
         match node:
+            case ast.Constant(value=int(number) | float(number)) if number not in (0, 1):
+                raise self.wrong(node, "is no term: add and multiply within I()")
             case ast.Name() | ast.Constant() | ast.Call(func=ast.Name()):
                 return 1
             case ast.UnaryOp(op=ast.UAdd() | ast.USub()):
                 return self.size(node.operand)
-            case ast.BinOp(op=ast.Pow() | ast.BitXor(), right=ast.Constant(value=int(power))):
+            case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=int(power))):
+                if power > 1:
+                    self.differ(node, node.left, node.left)
                 return min(self.size(node.left), MOST_TERMS + 1) ** min(max(power, 1), 10)
             case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.MatMult()):
                 a, b = self.size(node.left), self.size(node.right)
-                return a + b + (0 if isinstance(node.op, ast.Add | ast.Sub) else a * b)
+                if isinstance(node.op, ast.Add | ast.Sub):
+                    return a + b
+                self.differ(node, node.left, node.right)
+                return a + b + a * b
         self.tree(node)  # refuses it
         raise self.wrong(node, "is not allowed in a formula")
+
+    def differ(self, node: ast.expr, left: ast.expr, right: ast.expr) -> None:
+        """Raise DpmcError if products, which are not sums, have a factor in common."""
+
+        def factors(part: ast.expr) -> set[str]:
+            if isinstance(part, ast.BinOp) and not isinstance(part.op, ast.Add | ast.Sub):
+                return factors(part.left) | factors(part.right)
+            return {ast.unparse(part)} if isinstance(part, ast.Name | ast.Call) else set()
+
+        for twice in map(self.plain, sorted(factors(left) & factors(right))):
+            raise self.wrong(node, f"is {twice} alone, and no power: write I({twice}**2)")
 
     def node(self, factor: Any) -> ast.expr:
         """Return the syntax tree of a factor of formulaic's."""
@@ -397,6 +422,8 @@ class _Reader:
                 rule = INSTEAD.get(name, f"there are {CALLS}")
                 rule = f"write {name}(…)" if name in ROW_FUNCTIONS else rule
                 raise self.wrong(node, f"is not allowed in a formula: {rule}")
+            case ast.Attribute():
+                raise self.wrong(node, "is not allowed in a formula: a name with a dot has backticks")
         raise self.wrong(node, f"is not allowed in a formula: fields, numbers, + - * / ** and {CALLS} are")
 
     def reference(self, node: ast.Call, more: list[ast.expr]) -> Any:

@@ -23,7 +23,7 @@ class Table(NamedTuple):
     shape: tuple[int, int]
     column: Callable[[int], Any]  # by its index, as for `Declared.numbers`
     line: str = "row"  # what a row is called in messages
-    first: int = 0  # number of the first row in messages
+    first: int = 1  # number of the first row in messages
 
     def chosen(self, columns: Sequence[str] | None) -> dict[int, str]:
         """Return the indices of the requested columns, each with its name, or its number as text."""
@@ -31,7 +31,7 @@ class Table(NamedTuple):
         if not self.names:
             if columns is not None and len(columns) != width:
                 raise DpmcError(f"{where}: has {width} columns without names, must be {', '.join(columns)}")
-            return dict(enumerate(columns or [str(i + (self.line == "line")) for i in range(width)]))
+            return dict(enumerate(columns or [str(i + 1) for i in range(width)]))
         counts, places = Counter(self.names), {}
         for name in columns or self.names:
             if counts[same_name(name)] > 1:
@@ -71,7 +71,9 @@ class Table(NamedTuple):
 
     def place(self, row: int, name: str) -> str:
         """Return where an entry is, for messages; the row is counted from 0."""
-        return f"{self.where}: {self.line} {row + self.first}{':' if self.first else ','} column {name}"
+        return (
+            f"{self.where}: {self.line} {row + self.first}{':' if self.line == 'line' else ','} column {name}"
+        )
 
 
 def table_of(source: Any, where: str, width: int | None = None) -> Table:

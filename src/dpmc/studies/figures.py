@@ -119,6 +119,7 @@ class FigureKeys(Keys):
         {},
     )
     beside: Text = key("needed with `pairs`: what the slim bars are, for the legend", "")
+    wide: bool = key("for two columns of a paper, 6.9 inches; default: for one, 3.3", False)
     columns: Number | None = key("panels side by side; default: as many as fit", None)
     titles: dict[str, str] = key("label of a model or method, or metric → its name in this figure", {})
     half_widths: dict[str, Width] = key(

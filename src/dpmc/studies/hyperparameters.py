@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from pydantic import RootModel
 
 from dpmc.algorithms import algorithm_class
-from dpmc.algorithms.hyperparameters import calibrated, checked, is_calibrated, read, searched
+from dpmc.algorithms.hyperparameters import calibrated, checked, is_calibrated, not_given, read, searched
 from dpmc.base import Algorithm
 from dpmc.common.errors import DpmcError
 from dpmc.studies.documents import beside, read_document
@@ -29,23 +29,30 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
 
     They are looked up under the method's label, else its `settings_of`; there under the model's label,
     else its `settings_of`. With `hyperparameters: tuned` they are those found by a search, except for
-    algorithms that are never searched.
+    algorithms that are never searched. There are none to look up if all have a default or follow from ε.
 
     Raises MissingSettings if there are none, DpmcError if the file is wrong.
     """
     spec = study.method(method)
-    tuned = spec.hyperparameters == "tuned" and bool(searched(algorithm_class(spec.algorithm)))
-    file = beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
+    cls = algorithm_class(spec.algorithm)
+    tuned = spec.hyperparameters == "tuned" and bool(searched(cls))
+    name = f"{spec.settings_study or study.settings_of}{'.tuned' if tuned else ''}.yaml"
+    file = beside(study.path, "hyperparameters", name)
+    if file.is_file():
+        document = read_document(file)
+        validated(
+            RootModel[dict[str, dict[str, dict[str, Any]]]], document
+        )  # method -> model -> name -> value
+        for key in (method, spec.settings_of):
+            for label in (model, study.model(model).settings_of):
+                if label in document.content.get(key, {}):
+                    return SourcedValues(document.content[key][label], document.place(key, label))
+    if cls.calibrates_run and not not_given(cls, {"noise_multiplier": None, **spec.options}):
+        return SourcedValues({}, method)
     if not file.is_file():
         raise MissingSettings(f"{file}: no such file")
-    document = read_document(file)
-    validated(RootModel[dict[str, dict[str, dict[str, Any]]]], document)  # method -> model -> name -> value
-    for key in (method, spec.settings_of):
-        for label in (model, study.model(model).settings_of):
-            if label in document.content.get(key, {}):
-                return SourcedValues(document.content[key][label], document.place(key, label))
     if ":" in model and not tuned:
-        by = "dpmc.plan" if algorithm_class(spec.algorithm).calibrates_run else "dpmc tune --search"
+        by = "dpmc.plan" if cls.asks else "dpmc tune --search"
         how = f"give them by --hyperparameters, or let {by} find some"
         raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
     hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"
