@@ -26,8 +26,8 @@ ROWS = {
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last, linked to its full size. The page that "
-        "a run makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
+        "Every figure of the studies, as `make figures` drew it last. The page that a run "
+        "makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
         "numbers.",
     ),
     "tables": (
@@ -100,7 +100,7 @@ def figure(study: Study, name: str) -> list[str]:
         title, caption = declared.title or name.replace("-", " "), declared.caption
     below = textwrap.fill(" ".join(caption.split()), 110, break_on_hyphens=False, break_long_words=False)
     file = f"../{path.relative_to('docs')}"
-    return [f"### {title}", f"[![{title}]({file})]({file})", below]
+    return [f"### {title}", f"![{title}]({file})", below]
 
 
 def text(page: str) -> str:
