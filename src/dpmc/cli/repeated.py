@@ -111,9 +111,7 @@ def _measured(problem: Problem, cell: Cell[Problem] | None, sds: np.ndarray) -> 
     if len(draws) and np.all(np.isfinite(draws)):
         with one_blas_thread(), without_warnings():
             values |= coverage.errors(draws, problem, sds)
-            if coverage.has_intervals(problem) and not getattr(
-                type(cell and cell.algorithm), "is_point", False
-            ):
+            if coverage.has_intervals(problem) and not (cell and cell.algorithm.is_point):
                 rows = _further_rows(problem)
                 values |= coverage.intervals(draws, problem.true_theta, sds)
                 values["log_score"] = coverage.log_score(draws, problem, rows)

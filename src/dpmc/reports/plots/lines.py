@@ -211,7 +211,9 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: ToDraw) -> 
         layout.set_logarithmic(axes, "x")
     else:
         layout.set_plain_numbers(axes.xaxis)
-    axes.margins(x=0.1 if at_values else 0.03)
+    width = 72.0 * axes.get_window_extent().width / axes.figure.dpi
+    beside = 0.5 * ASIDE * (len(placed) + 1)  # points that the outermost marks need
+    axes.margins(x=max(0.1, beside / (width - 2.0 * beside)) if at_values else 0.03)
     if at_values:
         axes.set_xticks(places, [f"{place:,.7g}" for place in places])
         axes.minorticks_off()
