@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpmc.data import datasets
@@ -26,3 +27,29 @@ def test_sums_ask_what_public_rows_suggest(model: str) -> None:
         norms = np.linalg.norm(summaries - around, axis=1)
         np.testing.assert_allclose(given["centre"], moved, rtol=1e-3, atol=1e-6)
         assert given["clip"] == pytest.approx(np.quantile(norms, ROWS_KEPT), rel=2e-2)
+
+
+def test_the_page_has_the_coverage_of_its_table() -> None:
+    page = (ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "docs/results/peers-coverage.csv").set_index(["model", "method", "epsilon"])
+    sums = {
+        "flat banana, d = 2": "flat-banana-2d",
+        "flat banana, d = 10": "flat-banana-10d",
+        "Gaussian, d = 30": "gauss-30d",
+        "correlated Gaussian": "correlated-gauss",
+        "narrow banana": "narrow-banana",
+    }
+    section = page.partition("## Do intervals hold?")[2]
+    lines = {
+        line.split(" | ")[0].strip("| "): line.strip("| ").split(" | ")[1:] for line in section.splitlines()
+    }
+    for name, model in sums.items():
+        cells = [("sum", 0.25), ("sum", 1.0), ("sum-naive", 0.25)]
+        measured = [table.loc[(model, *cell), "coverage_90"] for cell in cells]
+        assert [float(cell) for cell in lines[name][1:4]] == pytest.approx(measured, abs=0.0051), name
+    for name, model in {"flat banana, d = 2": "banana-chains", "Gaussian, d = 30": "gauss-chains"}.items():
+        for epsilon, shown in zip((1.0, 4.0), lines[name][4:], strict=True):
+            found = table.loc[model].xs(epsilon, level="epsilon")["coverage_90"]
+            assert [float(x) for x in shown.split(", ")] == pytest.approx(
+                [found.max(), found.min()], abs=0.0051
+            )
