@@ -16,6 +16,8 @@ PROJECT := .venv/.project-$(shell cksum pyproject.toml | cut -d ' ' -f 1)
 CLUSTER := .venv/.cluster-$(shell cksum requirements-cluster.lock | cut -d ' ' -f 1)
 SITE := .venv/.docs-$(shell cksum requirements-docs.lock | cut -d ' ' -f 1)
 
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' src/dpmc/common/version.py)
+
 # What `make tune` has made of the studies.
 searched = $(foreach study,$(STUDY),$(wildcard results/$(study)/tuned.yaml figures/$(study)/search/lessons.png))
 
@@ -27,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # source archive alone.
 WHEELS := --only-binary :all: --no-binary connection-pool
 
-.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes docs benchmarks test coverage slow test-slurm lint lock clean
+.PHONY: help install cluster figures tune smoke report gallery check-gallery quotes docs release benchmarks test coverage slow test-slurm lint lock clean
 
 help: ## this list
 	@echo "make figures [STUDY=thesis] [CORES=all] [PROFILE=slurm]"
@@ -70,6 +72,15 @@ quotes: $(PROJECT) ## numbers that the pages in docs quote, against results/; st
 docs: $(SITE) ## the site, docs/_build/html: examples are run, warnings are errors
 	PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m sphinx --builder html --fail-on-warning --keep-going \
 	    --quiet --fresh-env --jobs auto $(SPHINX) docs docs/_build/html
+
+# The tag is the version, as in v0.1.0.
+release: $(SITE) ## of a tagged commit: wheel and source archive in dist, the site as an archive in docs/_build
+	git tag --points-at HEAD | grep --quiet --fixed-strings --line-regexp v$(VERSION) || { \
+	    echo "make release: no tag v$(VERSION) at this commit" >&2; exit 1; }
+	rm -rf dist docs/_build
+	.venv/bin/python -m hatchling build
+	$(MAKE) docs
+	tar --directory docs/_build --create --gzip --file docs/_build/dpmc-$(VERSION)-site.tar.gz html
 
 benchmarks: $(PROJECT) ## the tables and the figure of docs/explanation/performance.md, ten minutes; wants a quiet machine
 	for question in kernels growth mmd agreement speed_up; do .venv/bin/python benchmarks/$$question.py; done

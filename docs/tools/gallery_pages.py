@@ -6,11 +6,12 @@ python docs/tools/gallery_pages.py
 import textwrap
 from pathlib import Path
 
-from dpmc.reports import plots, tables
+from dpmc.reports import tables
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
+RULE = "<!-- the rule ends here -->"  # in tables of claims, for the page that has it once
 #: what a row of a linked table is
 ROWS = {
     "models": "a model: its dimension, rows, tempering and prior",
@@ -25,7 +26,7 @@ ROWS = {
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last, with its caption. The page that a run "
+        "Every figure of the studies, as `make figures` drew it last. The page that a run "
         "makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
         "numbers.",
     ),
@@ -42,6 +43,19 @@ INTRODUCTIONS = {
 }
 
 
+#: what all figures have in common, said once
+CONVENTIONS = (
+    "boxes: quartiles and median over the runs of a cell; whiskers end at the last run within 1.5 "
+    "interquartile ranges, runs beyond them are drawn singly",
+    "filled slim bars: published quartiles and medians; hollow ones: our runs of what the legend names",
+    "points: medians over runs; upright bars: their quartiles; lines across: without privacy",
+    "grey band: exact samples, from the least to the greatest; line in it: their median",
+    "k: number of iterations, if below 10",
+    "guided: one component is updated at a time, by a walk that keeps its direction until a rejection",
+)
+LESSONS = "What the searches found"  #: title of the figure that `make tune` draws
+
+
 def studies() -> list[Study]:
     """Return the studies that have a gallery: the thesis and its variants first, what was tuned last."""
     names = (folder.name for folder in GALLERY.iterdir() if folder.is_dir())
@@ -53,30 +67,40 @@ def sections(page: str, study: Study) -> list[str]:
     """Return what a page shows of a study; [] where its gallery has nothing for it."""
     folder = GALLERY / study.name
     if page == "figures":
-        return [line for name in study.figures if name not in tables.LAYOUTS for line in figure(study, name)]
-    name, how = ("claims", ":start-line: 2") if page == "claims" else ("models", ":heading-offset: 2")
-    parts = [f"```{{include}} ../gallery/{study.name}/{name}.md\n{how}\n```"]
+        names = [name for name in study.figures if name not in tables.LAYOUTS]
+        return [line for name in [*names, "lessons"] for line in figure(study, name)]
+    name, how = ("claims", f":start-after: {RULE}") if page == "claims" else ("models", ":heading-offset: 2")
+    parts = [included(study.name, name, how)]
     parts = parts if (folder / f"{name}.md").is_file() else []
     files = [name for name in ROWS if page == "tables" and (folder / f"{name}.csv").is_file()]
     links = ", ".join(f"[{name}](../gallery/{study.name}/{name}.csv)" for name in files)
     return [part for part in (*parts, links) if part]
 
 
+def included(study: str, name: str, how: str) -> str:
+    """Return the lines that include a table of a study's gallery."""
+    return f"```{{include}} ../gallery/{study}/{name}.md\n{how}\n```"
+
+
 def made_by(study: Study) -> str:
     """Return the command that makes what a page shows of a study, and the commit at which it was made."""
     commit = (GALLERY / study.name / "commit.txt").read_text().strip()
-    return f"`make figures STUDY={study.name}`, made at commit {commit}"
+    return f"`make figures STUDY={study.name}`, made at commit {commit}; {study.seeds} runs of a cell"
 
 
 def figure(study: Study, name: str) -> list[str]:
     """Return a figure with its title and caption; [] where the gallery does not have it."""
-    if not (GALLERY / study.name / f"{name}.png").is_file():
+    path = GALLERY / study.name / f"{name}.png"
+    if not path.is_file():
         return []
-    caption = plots.caption(name, study)
-    title = declared_figure(study.path, name).title or name.replace("-", " ")
-    words = f"{title}: {caption.partition('. ')[0]}"  # for those who do not see it
-    below = textwrap.fill(caption, 110, break_on_hyphens=False, break_long_words=False)
-    return [f"### {title}", f"![{words}](../gallery/{study.name}/{name}.png)", below]
+    if name == "lessons":
+        title, caption = LESSONS, Path("workflow/report/lessons.rst").read_text(encoding="utf-8")
+    else:
+        declared = declared_figure(study.path, name)
+        title, caption = declared.title or name.replace("-", " "), declared.caption
+    below = textwrap.fill(" ".join(caption.split()), 110, break_on_hyphens=False, break_long_words=False)
+    file = f"../{path.relative_to('docs')}"
+    return [f"### {title}", f"![{title}]({file})", below]
 
 
 def text(page: str) -> str:
@@ -85,10 +109,16 @@ def text(page: str) -> str:
     parts = [f"# {title}", textwrap.fill(introduction, 110)]
     if page == "tables":
         parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
+    if page == "claims":
+        parts.append(included("thesis", "claims", f":start-line: 2\n:end-before: {RULE}"))
+    if page == "figures":
+        parts.append("\n".join(f"- {words}" for words in CONVENTIONS))
     for study in studies():
         if found := sections(page, study):
             command = [] if page == "tables" else [made_by(study)]
-            parts += [f"## {study.title}", *command, *found]
+            # what was said of a figure before is not said again
+            new = [part for part in found if part.startswith("#") or part not in parts]
+            parts += [f"## {study.title}", *command, *new]
     return "\n\n".join(parts) + "\n"
 
 

@@ -299,7 +299,7 @@ def tune(
 
     cls, hint = algorithm_class(algorithm), ""
     if not searched(cls) or canonical_epsilon(epsilon) == "inf":
-        if cls.calibrates_run:
+        if cls.asks:
             hint = "; dpmc.plan(model, n=n, epsilon=...) says what it gives on simulated rows"
         raise DpmcError(f"algorithm: {algorithm} at epsilon {epsilon} has nothing to search{hint}")
     chains = checked("chains", count, chains, 1, MOST_CHAINS)
@@ -319,7 +319,9 @@ def tune(
     declared.checked(cls, kept, "fixed", problem.dimension, partial=True)
     if given:
         given |= kept
-        made_algorithm(algorithm, given, problem.dimension)
+        about = (cell.delta, problem.n, cell.rows_per_person)
+        whole = calibrated(cls, given, float(cell.epsilon), *about)
+        made_algorithm(algorithm, whole, problem.dimension)
     task = search.task_of_cell(cell, given, kept)
     report = live_line(f"tune {problem.label} {algorithm}", "trials") if progress else None
     with TemporaryDirectory() as folder:
@@ -399,8 +401,8 @@ def made_algorithm(name: str, values: dict[str, Any], dimension: int | None) -> 
         how = f"tune(model, n, {name!r}, epsilon=...)"
         if cls.calibrates_run:  # nothing to search, since ε sets the noise
             how = "plan(model, n=n, epsilon=...)"
-        rule = f"{name} needs {'; '.join(needed)}. dpmc.{how} finds some on simulated rows"
-        raise DpmcError(f"hyperparameters: {rule}")
+        hint = "" if cls.is_for_comparison else f". dpmc.{how} finds some on simulated rows"
+        raise DpmcError(f"hyperparameters: {name} needs {'; '.join(needed)}{hint}")
     return read(cls, values, "hyperparameters", dimension)
 
 

@@ -92,6 +92,11 @@ def test_budgets_of_one_query_allow_any_number_of_iterations(
     assert [(row["iterations"], row["allowed"]) for row in rows] == 4 * [("30", "inf")]
     spent = [float(row["epsilon_spent"]) for row in rows]
     assert spent[:2] == pytest.approx([1.0, 4.0]) and 0.0 < spent[2] == spent[3] < 1.0
+    # Without iterations a method has as many draws as it says itself.
+    Path("study.yaml").write_text(STUDY.replace("{iterations: 30}", "{}").replace("iterations: 30, ", ""))
+    assert main(("budgets", "--study", "study.yaml", "--output", "b.csv", "--force")) == 0
+    with open("b.csv", newline="") as file:
+        assert {row["iterations"] for row in csv.DictReader(file)} == {"1000"}
 
 
 def test_an_own_model_runs_with_an_algorithm_that_the_study_lacks(

@@ -101,6 +101,28 @@ def test_a_run_is_that_of_a_cell_of_the_study(study: Path, table, label: str) ->
         )
 
 
+def test_a_method_of_another_study_runs_with_that_studys_hyperparameters(study: Path, table) -> None:
+    methods = {**STUDY["methods"], "dp-penalty": {"from_study": "many"}}
+    runs = {"few": {"epsilons": [4], "sets": 1, "methods": ["dp-penalty"]}}
+    Path("takes.yaml").write_text(yaml.safe_dump({**STUDY, "methods": methods, "repeated": runs}))
+    Path("hyperparameters/takes.yaml").write_text(
+        json.dumps({"noisy-statistics": SETTINGS["noisy-statistics"]})
+    )
+    given = ("--model", "few", "--method", "dp-penalty")
+    assert main(("repeated", "--study", "takes.yaml", *given, "--output", "taken.csv")) == 0
+    assert repeat("few", "dp-penalty") == 0
+    whole, taken = found(table), found(table, "taken.csv")
+    assert taken and {key: value for key, value in whole.items() if key[:2] == ("4", "0")} == taken
+    # They are this study's runs, which its figures show.
+    Path("results/takes").mkdir(parents=True)
+    Path("taken.csv").rename("results/takes/repeated.csv")
+    loaded = load_study("takes.yaml")
+    figure = coverage(plots.ToDraw(declared_figure(study, "coverage"), None, loaded, Path("results")))
+    places = [list(line.get_ydata()) for line in figure.axes[0].lines]
+    assert [taken["4", "0", "coverage_90"]] in places
+    assert tables.make_table("repeated", loaded, Path("results"))["method"].tolist() == ["dp-penalty"]
+
+
 def test_a_killed_job_goes_on_and_is_equal_to_one_that_was_not(study: Path, monkeypatch) -> None:
     assert repeat("few", output="whole.csv") == 0
     calls: list[str] = []

@@ -11,16 +11,17 @@ from dpmc.studies import Study, load_study
 
 ROOT = Path(__file__).parents[2]
 Values = Callable[[str, str, str, str], float | None]  # model, method, epsilon, metric
+PLACES = ("", "_at_4000", "_at_10000", "_by_1000000_rows", "_by_50000000_rows")
 METRICS = (
+    *(f"{distance}{place}" for distance in ("mmd", "symmetric_kl") for place in PLACES),
     *(
-        "symmetric_kl",
-        "symmetric_kl_at_4000",
-        "symmetric_kl_at_10000",
-        "symmetric_kl_by_1000000_rows",
-        "symmetric_kl_by_50000000_rows",
         "mean_error",
+        "rows_per_iteration",
+        "full_batch_fraction",
+        "acceptance_rate",
+        "noise_fraction",
+        "test_accuracy",
     ),
-    *("rows_per_iteration", "full_batch_fraction", "acceptance_rate", "noise_fraction", "test_accuracy"),
 )
 
 

@@ -69,8 +69,12 @@ def paper_study(name: str = "made-up") -> Study:
     return replace(study_of({**about, "models": models, "methods": methods}, own), name=name)
 
 
-def table_of(of: Study, values: Values, seeds: int = 10, spread: float = 0.02) -> pd.DataFrame:
-    """Metrics with the given medians; run i of m is (1 + `spread` (i − (m − 1)/2)) times that."""
+def table_of(of: Study, values: Values, wide: str = "", spread: float = 0.02) -> pd.DataFrame:
+    """Metrics with the given medians; run i of m is (1 + `spread` (i − (m − 1)/2)) times that.
+
+    `wide`: a method with four times the spread.
+    """
+    seeds = 10
     table = Table()
     per_run = ("mmd", "mean_error", "covariance_error", "ratio_clip_fraction", "gradient_clip_fraction")
     for model, spec in of.models.items():
@@ -83,7 +87,9 @@ def table_of(of: Study, values: Values, seeds: int = 10, spread: float = 0.02) -
                     table.add(*cell, seed, "iterations", 1000)
                     for metric in per_run:
                         if (value := values(*cell, metric)) is not None:
-                            factor = 1.0 + spread * (seed - 0.5 * (seeds - 1))
+                            factor = 1.0 + (4.0 if method == wide else 1.0) * spread * (
+                                seed - 0.5 * (seeds - 1)
+                            )
                             table.add(*cell, seed, metric, factor * value)
         for index in range(10):
             table.add(model, "baseline", "", index, "mmd", 0.01 + 0.002 * index)

@@ -13,15 +13,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.reports import plots
+from dpmc.reports.plots import style
 from dpmc.reports.plots.marks import MEDIAN
 from dpmc.studies import Study, load_study, study_of
 from dpmc.studies.figures import declared_figure
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published"
 NONE = pd.DataFrame(columns=[*METRIC_COLUMNS])
+LEAST = 6.0  #: points, of any text in a figure
 THREE = ("dp-penalty", "dp-penalty-guided", "dp-hmc")
 EASY = ("flat-banana-2d", "flat-banana-10d", "tempered-banana-2d", "tempered-banana-10d")
 
@@ -110,6 +113,23 @@ def draw(
     """A figure that comes with dpmc, of made-up metrics as text; `changes`: to its declared keys."""
     declared = declared_figure(of.path, name).model_copy(update=changes)
     return plots.draw(plots.ToDraw(declared, typed(metrics(of) if table is None else table), of, results))
+
+
+def legible(figure: Figure, wide: bool) -> None:
+    """Check that a figure is as wide as a column or two, and that no text is small or outside."""
+    assert figure.get_figwidth() == (style.TWO_COLUMNS if wide else style.COLUMN)
+    with style.context():
+        figure.draw_without_rendering()
+    axis = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    ticks = {
+        id(text) for its in axis for text in its.get_ticklabels()
+    }  # some are beyond the axis, and not drawn
+    for text in figure.findobj(Text):
+        if text.get_text().strip() and text.get_visible():
+            assert text.get_fontsize() >= LEAST, text.get_text()
+            place = text.get_window_extent()
+            inside = place.x0 >= -1.0 and place.x1 <= figure.bbox.x1 + 1.0
+            assert inside or id(text) in ticks, text.get_text()
 
 
 def medians(axes: Axes) -> list[float]:

@@ -10,7 +10,7 @@ import yaml
 from dpmc.common.errors import DpmcError
 from dpmc.metrics.table import METRIC_COLUMNS, typed
 from dpmc.reports import claims
-from dpmc.reports.claims import ClaimTable, verdict
+from dpmc.reports.claims import ClaimTable
 from dpmc.studies import load_study
 from figures.paper import BANANA, GAUSS, Values, catalogue, paper_study, table_of
 
@@ -75,8 +75,6 @@ def changed(claim: str) -> Values:
                 return 0.5 * value
             case "gauss-penalty-worst" if private_error and not on_banana and algorithm == "dp-penalty":
                 return 0.1 * value
-            case "banana-hmc-more-consistent" if private_error and on_banana and algorithm == "dp-penalty":
-                return 0.5 * value
             case "ratios-clipped" if not bound and metric == "ratio_clip_fraction":
                 return 0.3
             case "gradients-clipped" if metric == "gradient_clip_fraction":
@@ -104,17 +102,17 @@ def changed(claim: str) -> Values:
     return values
 
 
-def judged(values: Values, drop: str = "") -> dict[str, dict[str, object]]:
-    of = paper_study("dp-hmc")
-    metrics = table_of(of, values)
+def judged(values: Values, drop: str = "", wide: str = "dp-penalty") -> dict[str, dict[str, object]]:
+    of = replace(paper_study("dp-hmc"), chains=4)
+    metrics = table_of(of, values, wide)
     if drop:
         metrics = metrics[metrics.metric != drop]
-    return {
-        entry["name"]: entry for entry in claims.judge(of, ClaimTable.of_study(of, typed(metrics)))["claims"]
-    }
+    tables = {of.name: ClaimTable.of_study(of, typed(metrics))}
+    return {entry["name"]: entry for entry in claims.judge(of, tables)["claims"]}
 
 
-NAMES = [name for name, claim in claims.claims_of("dp-hmc")[1].items() if "undecidable" not in claim]
+CLAIMS = claims.claims_of("dp-hmc")["claims"]
+NAMES = [name for name, claim in CLAIMS.items() if any("study" not in of for of in claim.get("cases", ()))]
 
 
 def test_all_hold_where_the_numbers_are_as_the_paper_says() -> None:
@@ -126,20 +124,20 @@ def test_all_hold_where_the_numbers_are_as_the_paper_says() -> None:
 
 @pytest.mark.parametrize("claim", NAMES)
 def test_each_claim_fails_if_its_numbers_are_reversed(claim: str) -> None:
-    entry = judged(changed(claim))[claim]
+    entry = judged(changed(claim), wide="dp-hmc" if claim == "banana-hmc-more-consistent" else "")[claim]
     assert entry["verdict"] == "fails", entry
 
 
-def test_a_claim_that_holds_only_as_published_depends() -> None:
+def test_a_claim_is_about_the_version_of_its_source() -> None:
     def values(model: str, method: str, epsilon: str, metric: str) -> float | None:
         if method == "dp-sgld" and BANANA in model:  # corrected, as good as DP-HMC
             return as_the_paper_says(model, "dp-hmc", epsilon, metric)
         return as_the_paper_says(model, method, epsilon, metric)
 
     entry = judged(values)["banana-sgld-sgnht-worse"]
-    assert entry["verdict"] == "depends"
-    held = {case["case"] for case in entry["cases"] if not case["holds"]}  # type: ignore[attr-defined, union-attr]
-    assert held == {"paper-banana, dp-sgld, MMD", "paper-banana, dp-sgld, mean error"}
+    assert (entry["verdict"], entry["versions"]) == ("holds", {"corrected": "fails"})
+    failing = {case["case"] for case in entry["cases"] if not case["holds"]}  # type: ignore[attr-defined, union-attr]
+    assert failing == {"paper-banana, dp-sgld, MMD", "paper-banana, dp-sgld, mean error"}
 
 
 def test_numbers_are_those_of_the_table() -> None:
@@ -147,7 +145,10 @@ def test_numbers_are_those_of_the_table() -> None:
     first = entries["banana-equal"]["cases"][0]  # type: ignore[index]
     assert first == {
         "case": "paper-banana, dp-hmc, MMD",
+        "version": "",
         "number": pytest.approx(1.0 / 1.1, abs=1e-4),
+        # Medians of ten such runs have errors of 2.9 % and four times that; they are means of seven ε.
+        "error": pytest.approx(1.0 / 1.1 * 0.029 * 17**0.5 / 7**0.5, rel=0.3),
         "asked": "between 0.8 and 1.25",
         "holds": True,
     }
@@ -165,7 +166,9 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
     assert entry["verdict"] == "undecided"
     assert entry["cases"][0] == {
         "case": "paper-banana, dp-sgld",
+        "version": "corrected",
         "number": None,
+        "error": None,
         "asked": "above 1.25",
         "holds": None,
     }  # type: ignore[index]
@@ -174,9 +177,10 @@ def test_missing_numbers_leave_a_claim_undecided() -> None:
 @pytest.mark.parametrize("name", claims.CLAIMS)
 def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(name: str) -> None:
     study, metrics = load_study(name), typed(pd.DataFrame(columns=[*METRIC_COLUMNS], dtype=str))
-    verdicts = claims.judge(study, ClaimTable.of_study(study, metrics))
+    verdicts = claims.judge(study, {name: ClaimTable.of_study(study, metrics)})
     for entry in verdicts["claims"]:
-        assert entry["verdict"] == ("undecided" if entry["cases"] else claims.UNDECIDABLE)
+        undecidable = "undecidable" in claims.claims_of(name)["claims"][entry["name"]]
+        assert entry["verdict"] == (claims.UNDECIDABLE if undecidable else "undecided")
         assert entry["test"], "of an undecidable claim the reason"
     figures = {Path(entry["figure"]).stem for entry in verdicts["claims"]}
     assert figures - {"none"} <= set(study.figures)
@@ -185,8 +189,9 @@ def test_claims_name_figures_of_their_study_and_are_undecided_without_numbers(na
 def test_a_study_without_the_methods_is_undecided_not_an_error() -> None:
     of = paper_study("dp-hmc")
     of = replace(of, methods={"dp-mala": of.methods["dp-mala"]})
-    result = claims.judge(of, ClaimTable.of_study(of, typed(table_of(of, as_the_paper_says))))
-    assert result["verdicts"]["undecided"] == len(NAMES)
+    result = claims.judge(of, {of.name: ClaimTable.of_study(of, typed(table_of(of, as_the_paper_says)))})
+    by_others = [name for name, claim in CLAIMS.items() if name not in NAMES and "cases" in claim]
+    assert result["verdicts"]["undecided"] == len(NAMES) + len(by_others)
 
 
 def test_chains_that_never_moved_count_as_not_converged() -> None:
@@ -195,12 +200,6 @@ def test_chains_that_never_moved_count_as_not_converged() -> None:
         return None if metric == "rhat_max" and value == 1.2 else value
 
     assert judged(values)["clipping-small-bounds-converge-less"]["verdict"] == "holds"
-
-
-def test_verdict() -> None:
-    yes, no, unknown = ({"holds": holds} for holds in (True, False, None))
-    assert verdict([yes, unknown]) == "holds" and verdict([no, no]) == "fails"
-    assert verdict([yes, no]) == "depends" and verdict([unknown]) == verdict([]) == "undecided"
 
 
 def test_a_word_means_the_same_in_all_files() -> None:
@@ -232,9 +231,46 @@ def test_a_study_without_claims_is_named() -> None:
 
 def test_the_file_is_yaml(tmp_path: Path) -> None:
     of = paper_study("dp-hmc")
-    verdicts = claims.judge(of, ClaimTable.of_study(of, typed(table_of(of, as_the_paper_says))))
+    verdicts = claims.judge(of, {of.name: ClaimTable.of_study(of, typed(table_of(of, as_the_paper_says)))})
     claims.write_verdicts(verdicts, tmp_path / "claims.yaml")
     text = (tmp_path / "claims.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == verdicts
-    assert max(len(line) for line in text.splitlines()) < 130
+    assert max(len(line) for line in text.splitlines()) < 160
     assert [path.name for path in tmp_path.iterdir()] == ["claims.yaml"]
+
+
+def test_exceptions_are_in_the_claims_own_words() -> None:
+    """A claim that does not allow exceptions itself fails by one."""
+    for name in claims.CLAIMS:
+        for claim in claims.claims_of(name)["claims"].values():
+            assert claim.get("exceptions", "") in claim["claim"]
+
+
+def test_another_study_decides_a_claim_once_it_has_results() -> None:
+    """More rows than in any cell of the paper's study: those of the study `rows`."""
+    rows, of = load_study("rows"), paper_study("dp-hmc")
+    cells = [("n-1000000", method, "1", 0.14) for method in ("dp-penalty", "dp-hmc")]
+    table = [
+        ("rows", *cell[:3], str(seed), "mmd", str(cell[3] + 0.001 * seed))
+        for cell in [*cells, ("n-1000000", "baseline", "", 0.02)]
+        for seed in range(20)
+    ]
+    tables = {rows.name: ClaimTable.of_study(rows, typed(pd.DataFrame(table, columns=[*METRIC_COLUMNS])))}
+    entries = {entry["name"]: entry for entry in claims.judge(of, tables)["claims"]}
+    [case] = entries["more-rows-would-help"]["cases"]
+    assert case["case"] == "n-1000000, study rows"
+    assert case["number"] == pytest.approx(0.1495 / 0.0295, rel=1e-3)
+    assert entries["more-rows-would-help"]["verdict"] == "fails"
+    assert entries["banana-equal"]["verdict"] == "undecided"
+    assert claims.other_studies("dp-hmc") == ["rows", "thesis", "thesis-tuned"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "error", "expected"), [(1.1, 0.1, "1 of 1"), (1.5, 0.1, "0 of 1"), (1.004, 0.0, "1 of 1")]
+)
+def test_a_number_is_reproduced_if_it_is_apart_by_no_more_than_chance(
+    ours: float, error: float, expected: str
+) -> None:
+    both = [[{"case": "a", "number": number, "error": error}] for number in (ours, 1.0)]
+    assert claims.reproduced(*both) == expected
+    assert claims.reproduced(both[0], []) == "–"

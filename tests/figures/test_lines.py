@@ -13,7 +13,8 @@ from dpmc.reports.plots import lines, style, traces
 from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 from figures.fast_tables import metrics_of, real_study, write_tables
-from figures.synthetic import curves, draw
+from figures.synthetic import Table, curves, draw, legible, metrics
+from figures.synthetic import study as made_up
 
 GUARANTEED = ["dp-penalty", "dp-barker", "dp-fast-mh-corrected", "dp-fast-mh-full-corrected"]
 
@@ -57,6 +58,41 @@ def test_equal_budget_shows_only_methods_with_a_guarantee(made):
     assert len({axes.get_xlim() for axes in drawn("equal-budget", study, results).axes[:5]}) == 1
 
 
+@pytest.mark.parametrize(
+    "name", ["mixture", "logistic-digits", "logistic-fashion", "variants", "equal-budget"]
+)
+def test_type_is_legible_and_inside_the_figure(name, made):
+    legible(drawn(name, *made), declared_figure(made[0].path, name).wide)
+
+
+def test_lines_by_the_total_are_named_where_they_begin(made):
+    study, results = made
+    panels = drawn("equal-budget", study, results).axes
+    texts = [[text.get_text() for text in axes.texts if text.get_text()] for axes in panels]
+    assert texts[0] == ["0.01", "0.02", "0.05", "0.1", "0.2"] and texts[4] == []
+    table = pd.read_csv(results / "dp-fast-mh/traces/mixture.csv", dtype={"epsilon": str})
+    table.loc[table.metric == "epsilon_total", "value"] = 0.3  # as of a batch that keeps every ε
+    (first, *others) = of_totals(study, table, ["dp-barker"])
+    assert first.text == "0.01 to 0.2" and {curve.text for curve in others} == {""}
+
+
+def test_an_ess_above_the_number_of_draws_is_blank():
+    of = made_up(("flat-banana-2d",), ("dp-hmc",))
+    table = metrics(of, {("flat-banana-2d", "dp-hmc", "1"): 7}, seeds=20)  # 4 draws of each chain are kept
+    rows = Table()
+    for epsilon, ess in (("1", 80.1), ("2", 353.0)):
+        rows.add("flat-banana-2d", "dp-hmc", epsilon, "", "ess_bulk_min", ess)
+    (panel, *_) = [
+        axes
+        for axes in draw("convergence", of, pd.concat([table, rows.frame()])).axes
+        if axes.get_ylabel() == "ESS"
+    ]
+    assert [point for shown in curves(panel).values() for point in shown] == [(2.0, 353.0)]
+    rows.rows[0] = (*rows.rows[0][:-1], "79.9")
+    panel = draw("convergence", of, pd.concat([table, rows.frame()])).axes[1]
+    assert [point for shown in curves(panel).values() for point in shown] == [(1.0, 79.9), (2.0, 353.0)]
+
+
 def test_the_best_within_a_total_is_the_lower_envelope():
     study = real_study()
     rows = [
@@ -90,6 +126,7 @@ def test_mixture_shows_the_values_of_the_tables(made):
     times.parent.mkdir(parents=True)
     times.write_text(f"wall_seconds\tcpu_seconds\tpeak_mib\n9\t{spent}\t250\n")
     axes = draw("mixture", study, table, results).axes
+    assert max(len(curves(panel)) for panel in axes) == 5  # methods on all rows and on minibatches apart
     colour, black = (style.line_style(study, method).colour for method in ("dp-penalty", "mh"))
     epsilons = study.models["mixture"].epsilons
     expected = {e: value_of("mixture", "dp-penalty", e, "symmetric_kl") for e in epsilons} | {"0.05": 4.0}
@@ -100,7 +137,7 @@ def test_mixture_shows_the_values_of_the_tables(made):
     assert tuple(bar.lines[2][0].get_segments()[2][:, 1]) == (3.0, 6.0)  # quartiles of 2, 4, 8
     level = 1.0 + len("dp-penalty") / 10.0
     middle = [level + 1.0 + 20.0 / i for i in (501, 1001, 2001)]  # the median of three seeds
-    for place, times in ((2, 1.0), (3, 1e-4), (4, 10.0)):
+    for place, times in ((1, 1.0), (2, 1e-4), (6, 10.0)):
         x, y = zip(*curves(axes[place])[colour, False], strict=True)
         assert list(y) == pytest.approx(middle)
         assert list(x) == pytest.approx([times * i for i in (501, 1001, 2001)])

@@ -27,7 +27,7 @@ from figures.paper import (
 )
 from figures.synthetic import EASY, bars, medians, metrics, notes, study
 
-MAIN = ["dp-hmc", "dp-penalty", "dp-sgld", "dp-sgnht", "dp-mala"]
+MAIN = ["dp-hmc", "dp-penalty", "dp-mala", "dp-sgld", "dp-sgld-published", "dp-sgnht", "dp-sgnht-published"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,14 +60,57 @@ def test_single_runs_are_the_best_the_median_and_the_worst(results: Path) -> Non
     assert seeds == ["0", "4", "9"]
     assert chains.chosen_run(values, (BANANA, "none", "15"), "best")[0] == ""
     figure = draw("paper-posteriors", of, results)
-    worst = figure.axes[10].lines[0].get_xydata()
+    worst = figure.axes[2 * len(MAIN)].lines[0].get_xydata()
     draws = kept_draws(chain_path(results, of, cell, "9"))
     assert draws.shape == (4 * 201, 2)  # the second halves, 200 ... 400, of four chains
     assert set(map(tuple, worst)) <= set(map(tuple, draws)) and len(worst) == chains.DRAWS_SHOWN
     # A normal law in the plane drops by −ln(1 − p) from its peak to the edge of its region of mass p.
     # The panel leaves out about half a percent of the posterior.
-    (regions,) = figure.axes[10].collections
+    (regions,) = figure.axes[2 * len(MAIN)].collections
     assert regions.levels == pytest.approx((np.log(0.05), np.log(0.5), 0.0), abs=0.15)
+
+
+def test_legends_have_the_colour_and_the_name_of_the_draws(results: Path) -> None:
+    figure = draw("paper-posteriors", paper_study(), results)
+    (legend,) = figure.legends
+    dots = {
+        text.get_text(): line.get_color()
+        for text, line in zip(legend.texts, legend.legend_handles, strict=True)
+        if hasattr(line, "get_color")
+    }
+    drawn = [axes.lines[0].get_color() for axes in figure.axes[: len(MAIN)]]
+    above = [axes.get_title(loc="left").splitlines()[:-1] for axes in figure.axes[: len(MAIN)]]
+    names = [" ".join(lines) for lines in above]
+    assert dots == dict(zip([f"a draw of {name}" for name in names], drawn, strict=True))
+    assert "DP-SGLD, corrected" in names and "DP-SGLD, paper's drift" in names
+
+
+def test_marginals_are_those_of_the_runs_and_of_the_posterior(results: Path) -> None:
+    of = paper_study()
+    figure = draw("paper-marginals", of, results)
+    columns = len(MAIN)
+    assert len(figure.axes) == 3 * columns
+    problem = datasets.build(BANANA, BANANA, "fresh-0")
+    for row in (1, 2):
+        axes = figure.axes[row * columns]
+        side, mean = axes.lines[0].get_xdata(), problem.exact.posterior_mean[row - 1]
+        (exact,) = axes.collections
+        outline = exact.get_paths()[0].vertices
+        assert outline[:, 1].max() * (side[-1] - side[0]) > 1.0  # a density
+        assert len(axes.lines) == len(chains.RUNS)
+        for line, seed in zip(axes.lines, ("0", "4", "9"), strict=True):
+            density = np.asarray(line.get_ydata())
+            draws = kept_draws(chain_path(results, of, (BANANA, "dp-hmc", "15"), seed))[:, row - 1]
+            assert np.trapezoid(density, side) == pytest.approx(1.0, abs=0.03)
+            assert np.trapezoid(side * density, side) == pytest.approx(
+                draws.mean(), abs=0.05 + 0.02 * abs(mean)
+            )
+
+
+@pytest.mark.parametrize("name", ["comparison", "paper-posteriors", "paper-marginals", "paper-directions"])
+def test_type_is_legible_and_inside_the_figure(name: str, results: Path) -> None:
+    of = paper_study()
+    synthetic.legible(draw(name, of, results), declared_figure(of.path, name).wide)
 
 
 def test_of_several_models_the_median_run_of_the_best_method_is_shown(results: Path) -> None:
@@ -100,7 +143,7 @@ def test_clipping_shows_metrics_by_bound_and_by_fraction() -> None:
             ]
             assert medians(figure.axes[panel + further]) == pytest.approx(expected)
     points = [line for line in figure.axes[1].lines if line.get_linestyle() == "None"]
-    assert sum(len(line.get_xdata()) for line in points if line.get_marker() != "_") == 12 * 10
+    assert sum(len(line.get_xdata()) for line in points if line.get_marker() != "_") == 12  # a bound each
 
 
 def test_directions_show_the_variance_of_either_version(results: Path, tmp_path: Path) -> None:

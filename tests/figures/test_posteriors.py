@@ -37,7 +37,8 @@ def test_log_posterior_is_the_sum_over_rows(model: str) -> None:
 def test_the_box_contains_start_points_and_the_posterior(model: str) -> None:
     problem = datasets.build(model, model, "published", 2000)
     low, high = box_of(problem, DECLARED.half_widths.get(model))
-    assert (problem.starts > low).all() and (problem.starts < high).all()
+    margin = 0.02 * (high - low)  # no start lies on the frame
+    assert (problem.starts > low + margin).all() and (problem.starts < high - margin).all()
     surface = Surface(problem, low, high)
     assert surface.values.shape == (GRID, GRID)
     assert -0.5 < surface.values.max() <= 0.0
@@ -85,3 +86,8 @@ def test_frames_grow_by_four_steps_and_have_the_published_path(thesis: Study) ->
         assert np.array_equal(before, after[: len(before)])
     last = known[(known.frame == known.frame.max()) & (known.object == "trajectory")]
     assert np.array_equal(panels[-1].lines[1].get_xydata(), last[["theta_1", "theta_2"]])
+    start = known[(known.frame == 1) & (known.object == "start")][["theta_1", "theta_2"]].to_numpy()
+    for axes in panels:  # either path has a start of its own look
+        ours, theirs = axes.lines[-1], axes.lines[2]
+        assert theirs.get_xydata() == pytest.approx(start) and np.array_equal(ours.get_xydata(), paths[0])
+        assert ours.get_marker() != theirs.get_marker()

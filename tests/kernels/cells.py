@@ -1,6 +1,6 @@
 """Cells for tests of the whole loop: small problems, hyperparameters with which chains move."""
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,14 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "noisy-statistics": {"clip": 5.0, "noise_multiplier": 0.5},
     "noisy-scores": {"noise_multiplier": 0.5},
 }
+#: What a person would pick instead, for comparison only.
+PEERS: dict[str, dict[str, Any]] = {
+    "adassp": {"clip_z": 2.0, "clip_y": 3.0},
+    "objective-perturbation": {"clip_z": 2.5},
+    "dp-gradient-descent": {"steps": 50, "step_size": 0.5, "clip": 3.0},
+    "posterior-draws": {"clip": 3.0, "draws": 10},
+    "public-rows": {"total": [20.0, -10.0], "public": 40},
+}
 #: Rows have bounds of their own.
 MIXTURE = ("tuna-mh", "dp-fast-mh as coded", "dp-fast-mh published")
 #: There is no acceptance test.
@@ -69,6 +77,14 @@ def unclipped(method: str) -> dict[str, Any]:
 def read(algorithm: str, values: dict[str, Any], dimension: int = 2) -> Any:
     """An algorithm with these hyperparameters, checked as those of a file are."""
     return hyperparameters.read(algorithm_class(algorithm), values, "tests", dimension)
+
+
+def some(algorithm: str) -> Any:
+    """An algorithm with some hyperparameters, for a model of two parameters."""
+    known = (HYPERPARAMETERS | PEERS).get(algorithm, {})
+    of_budget = {"noise_multiplier": 0.5, "epsilon": 1.0, "delta": 1e-3}
+    missing = {field.name for field in fields(algorithm_class(algorithm)) if field.default is MISSING}
+    return read(algorithm, {**{key: of_budget[key] for key in missing & of_budget.keys()}, **known})
 
 
 def problem_of(

@@ -86,7 +86,7 @@ def test_a_mention_of_rows_is_detected() -> None:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_exact_answers_are_declared_as_exact(name: str) -> None:
-    algorithm = cells.read(name, cells.HYPERPARAMETERS.get(name, {"noise_multiplier": 0.5}))
+    algorithm = cells.some(name)
     once, each = RunQueries.of(algorithm, 60)
     exact = any(isinstance(event, NonPrivateQuery) for event in (*once, *each))
     if name in ("tuna-mh", "dp-fast-mh", "dp-fast-mh-full"):  # exact or not by its variant

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import pytest
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
+from dpmc.data.histogram import bin_counts, equal_edges, symmetric_kl
 from dpmc.data.problem import Exact
 from dpmc.metrics.cell import baseline_metrics, cell_metrics, second_half
-from dpmc.metrics.mmd import fixed_mmd, published_mmd
+from dpmc.metrics.mmd import equally_spaced, fixed_mmd, published_mmd
 from dpmc.metrics.table import METRIC_COLUMNS, TEXT_METRICS, is_metric
 
 PER_SEED = set(
@@ -160,3 +161,50 @@ def test_baselines() -> None:
     ]
     assert {(row["method"], row["epsilon"]) for row in rows} == {("baseline", "")}
     assert all(0.0 <= float(row["value"]) < 0.2 for row in rows)
+
+
+def binned() -> Known:
+    """A posterior that is known by a histogram, too."""
+    problem, exact = Known(), np.random.default_rng(12).normal(size=(200_000, 2))
+    edges = equal_edges(exact, 40)
+    histogram = {"histogram_edges": edges, "histogram_counts": bin_counts(exact, edges)[0]}
+    problem.exact = replace(problem.exact, **histogram)
+    return problem
+
+
+def test_distances_at_milestones_are_of_the_draws_up_to_there() -> None:
+    problem, chain = binned(), run(3, 4600, rows_per_evaluation=300, gradient_evaluations_per_iteration=0)
+    chain.counts = {}  # type: ignore[attr-defined]
+    found = values(cell_metrics([chain], problem), 3)
+    assert {name for name in found if "_at_" in name or "_by_" in name} == {
+        f"{metric}_{place}" for metric in ("mmd", "symmetric_kl") for place in ("at_4000", "by_1000000_rows")
+    }
+    exact = problem.exact
+    for place, most in (
+        ("at_4000", 4001),
+        ("by_1000000_rows", 3001),
+    ):  # of 300 rows; every 500th is looked at
+        draws = chain.draws[0, :most]
+        divergence, _ = symmetric_kl(draws, exact.histogram_edges, exact.histogram_counts)
+        assert found[f"symmetric_kl_{place}"] == pytest.approx(divergence)
+        generator = stream("published", "m", "a", "4", 3, f"mmd_{place}")
+        half = draws[(most + 1) // 2 - 1 :]
+        assert found[f"mmd_{place}"] == published_mmd(equally_spaced(half), exact.reference, generator)
+
+
+def test_the_floor_of_the_divergence_is_that_of_as_many_exact_draws() -> None:
+    """It counts distinct draws: the floor falls as there are more of them, and is far from 0."""
+    problem = binned()
+    rows = baseline_metrics(problem, "s")
+    floor = {
+        draws: np.mean([row["value"] for row in rows if row["metric"] == name])
+        for draws, name in (
+            (4000, "symmetric_kl_at_4000"),
+            (10_000, "symmetric_kl_at_10000"),
+            (20_000, "symmetric_kl"),
+        )
+    }
+    assert floor[4000] > 2.0 * floor[10_000] > 2.0 * floor[20_000] > 0.05
+    fresh, exact = np.random.default_rng(13).normal(size=(10_000, 2)), problem.exact
+    of_fresh, _ = symmetric_kl(fresh, exact.histogram_edges, exact.histogram_counts)
+    assert floor[10_000] == pytest.approx(of_fresh, rel=0.15)

@@ -1,5 +1,7 @@
 """Families of a regression: densities that integrate to one, scores, draws, and what a family must have."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,25 +9,42 @@ import pytest
 from scipy import stats
 
 import dpmc
+from dpmc.models import families
 from dpmc.models.families import SUPPORTS, Bernoulli, NegativeBinomial, Normal, Poisson, log_base
 from dpmc.models.own import given_model
 from dpmc.releases import files as release_files
 
 FAMILIES = [Normal(), Normal(0.3), Bernoulli(), Poisson(), NegativeBinomial(0.4), NegativeBinomial(1e-9)]
+API = Path(__file__).parents[2] / "docs/reference/api.md"
 ETA = np.array([-1.5, 0.0, 0.4, 2.0])
 OUTCOMES = {"counts": np.arange(2000.0), "binary": np.arange(2.0), "real": np.array([-1.0, 0.2, 3.0])}
+OUTCOMES["positive"] = np.array([0.1, 1.0, 3.0])
 
 
 def density(family: Any, eta: float, y: np.ndarray) -> Any:
     return np.exp(family.log_density(np.full(len(y), eta), y) + log_base(family, y))
 
 
+def test_every_family_is_tested_here_and_on_the_page_of_the_interface() -> None:
+    own = {
+        name for name, kind in vars(families).items() if getattr(kind, "__module__", "") == families.__name__
+    }
+    known = {name for name in own if isinstance(getattr(getattr(families, name), "support", None), str)}
+    assert known == {type(family).__name__ for family in FAMILIES}, "FAMILIES of this file"
+    (listed,) = re.findall(
+        r"automodule:: dpmc.models.families\n +:members: (.*)", API.read_text(encoding="utf-8")
+    )
+    assert known - set(listed.split(", ")) == set(), "families without a place in docs/reference/api.md"
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)
 def test_densities_are_one_in_all_and_draws_have_their_moments(family: Any) -> None:
     for eta in ETA:
         y = OUTCOMES[family.support]
-        if family.support == "real":
-            grid = np.linspace(eta - 9.0, eta + 9.0, 4001)
+        if family.support in ("real", "positive"):
+            mean = family.mean(np.array([eta]))[0]
+            ends = (eta - 9.0, eta + 9.0) if family.support == "real" else (1e-9 * mean, 40.0 * mean)
+            grid = np.linspace(*ends, 4001 if family.support == "real" else 400_001)
             total = np.trapezoid(density(family, eta, grid), grid)
         else:
             total = density(family, eta, y).sum()

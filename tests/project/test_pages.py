@@ -15,6 +15,7 @@ from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
 from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import (
+    ApproximateQuery,
     BarkerQuery,
     FastMetropolisQuery,
     GaussianQuery,
@@ -71,12 +72,14 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
     *_, gradient, rows, _, named = index()[name]
     made = algorithm(name)
     assert gradient == ("yes" if made.needs(2).gradients else "no")
-    if made.public_clip is None:
+    queries = RunQueries.of(made, 20_000)
+    if not (queries.once or queries.each):
+        assert rows == "none"
+    elif made.public_clip is None:
         evaluations = made.needs(2).gradients + made.needs(2).ratios
         times = f", {evaluations} times" if evaluations > 1 else ""
         # Written with L, which is 5 here.
         assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
-    queries = RunQueries.of(made, 20_000)
     if any(isinstance(event, NonPrivateQuery) for event in (*queries.once, *queries.each)):
         assert named == "none, ε = ∞"
     else:
@@ -89,15 +92,17 @@ KINDS = {
     SubsampledGaussianQuery: "batch",
     BarkerQuery: "Barker",
     FastMetropolisQuery: "DP-Fast MH",
+    ApproximateQuery: "known (ε, δ)",
 }
 
 
-def of_accountants(text: str, columns: int) -> dict[str, list[str]]:
-    """Return the rows of the page's table of accountants by name, after comparing its names and queries."""
+def of_accountants(page: Path, columns: int) -> dict[str, list[str]]:
+    """Return the rows of a page's table of accountants by name, after comparing its names and queries."""
+    text = page.read_text(encoding="utf-8")
     found = {row[0].strip("`"): row for row in cells(text) if len(row) == columns and row[0].startswith("`")}
     known = accountants.ACCOUNTANTS
-    assert known.keys() - found.keys() == set(), "accountants without a row in the table"
-    assert found.keys() - known.keys() == set(), "rows of accountants that are not registered"
+    assert known.keys() - found.keys() == set(), f"accountants without a row in {page}"
+    assert found.keys() - known.keys() == set(), f"not registered, and in {page}"
     for name, row in found.items():
         handled = {word for kind, word in KINDS.items() if issubclass(kind, known[name].handles)}
         assert {word for word in KINDS.values() if word in row[1]} == handled, f"queries of {name}"
@@ -105,19 +110,21 @@ def of_accountants(text: str, columns: int) -> dict[str, list[str]]:
 
 
 def test_the_page_has_every_accountant_whether_it_is_a_filter_and_the_presets() -> None:
-    text = (REFERENCE / "accountants.md").read_text(encoding="utf-8")
-    filters = {name: row[4] for name, row in of_accountants(text, 6).items()}
+    page = REFERENCE / "accountants.md"
+    filters = {name: row[4] for name, row in of_accountants(page, 6).items()}
     assert filters == {name: "yes" if a.is_filter else "no" for name, a in accountants.ACCOUNTANTS.items()}
-    named = [row for row in cells(text) if len(row) == 3 and row[1].startswith("`")]
+    named = [
+        row for row in cells(page.read_text(encoding="utf-8")) if len(row) == 3 and row[1].startswith("`")
+    ]
     for column, preset in ((1, "tight"), (2, "thesis")):
         chosen = sorted(accountants.PRESETS[preset].values())
         assert sorted(row[column].strip("`") for row in named) == chosen
 
 
 def test_the_proofs_have_every_accountant_and_name_those_that_are_filters() -> None:
-    text = (REFERENCE.parent / "explanation/accounting.md").read_text(encoding="utf-8")
-    of_accountants(text, 4)
-    (named,) = re.findall(r"chosen by earlier results: (.*) only", text)
+    page = REFERENCE.parent / "explanation/accounting.md"
+    of_accountants(page, 4)
+    (named,) = re.findall(r"chosen by earlier results: (.*) only", page.read_text(encoding="utf-8"))
     filters = {name for name, one in accountants.ACCOUNTANTS.items() if one.is_filter}
     assert set(re.findall("`(.*?)`", named)) == filters, "a filter needs its theorem on this page"
 

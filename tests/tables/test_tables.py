@@ -184,33 +184,46 @@ def test_numbers_are_right_aligned_and_bars_are_escaped() -> None:
 
 CLAIMS = """
 source: a paper, Section 5
-verdicts: {holds: 0, fails: 0, depends: 1, undecided: 1, cannot be decided here: 1}
-by_chance: {claims: 1, expected: 0.016}
+verdicts:
+  {fails: 1, cannot be told at this number of runs: 2, undecided: 1, cannot be decided here: 1}
 claims:
 - name: better
   section: '5.1'
   claim: Ours is better.
-  verdict: depends
+  verdict: fails
+  version: ''
+  versions: {corrected: cannot be told at this number of runs}
+  reproduced: 1 of 2
   published: holds
+  luck: 0.016
   test: 'ratio of medians: below 1'
   figure: figures/thesis/mmd-easy.pdf
   cases:
-  - {case: flat, number: 0.5, asked: below 1, holds: true}
-  - {case: tempered, number: 1.25, asked: below 1, holds: false}
+  - {case: 'flat, corrected', version: corrected, number: 0.1, error: 0.1, asked: below 1, holds: true}
+  - {case: flat, version: '', number: 0.5, error: 0.12, asked: below 1, holds: true}
+  - {case: tempered, version: '', number: 1.25, error: 0.1, asked: below 1, holds: false}
 - name: faster
   section: '5.2'
   claim: It is faster.
   verdict: undecided
+  version: ''
+  versions: {}
+  reproduced: –
   published: –
+  luck: null
   test: seconds
   figure: none
   cases:
-  - {case: flat, number: null, asked: below 1, holds: null}
+  - {case: flat, version: '', number: null, error: null, asked: below 1, holds: null}
 - name: starts
   section: '5.3'
   claim: Starts do not matter.
   verdict: cannot be decided here
+  version: ''
+  versions: {}
+  reproduced: –
   published: –
+  luck: null
   test: all starts are the same
   figure: none
   cases: []
@@ -221,19 +234,23 @@ def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path: Path) -> Non
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/claims.yaml").write_text(CLAIMS)
     verdict = "cannot be decided here"
+    better = ["better", "5.1", "fails", "1 of 2", "holds"]
     assert table("claims", tmp_path).to_numpy().tolist() == [
-        ["better", "5.1", "depends", "holds", "flat", "0.5", "below 1", "true"],
-        ["better", "5.1", "depends", "holds", "tempered", "1.25", "below 1", "false"],
-        ["faster", "5.2", "undecided", "–", "flat", "", "below 1", ""],
-        ["starts", "5.3", verdict, "–", "", "", "", ""],
+        [*better, "flat, corrected", "corrected", "0.1", "0.1", "below 1", "true"],
+        [*better, "flat", "", "0.5", "0.12", "below 1", "true"],
+        [*better, "tempered", "", "1.25", "0.1", "below 1", "false"],
+        ["faster", "5.2", "undecided", "–", "–", "flat", "", "", "", "below 1", ""],
+        ["starts", "5.3", verdict, "–", "–", "", "", "", "", "", ""],
     ]
     save_table("claims", THESIS, [tmp_path / "claims.md"], tmp_path)
     lines = (tmp_path / "claims.md").read_text().splitlines()
     assert lines[-3:] == [
-        "| 5.1 | Ours is better. | depends | holds | 1 of 2 | 0.5 to 1.25 | ratio of medians: below 1 "
-        "| mmd-easy |",
-        "| 5.2 | It is faster. | undecided | – | 0 of 1 | – | seconds | – |",
-        f"| 5.3 | Starts do not matter. | {verdict} | – | – | – | all starts are the same | – |",
+        "| 5.1 | Ours is better. | fails | corrected: cannot be told | 1 of 2 | holds | 1 / 1 / 0 "
+        "| 0.5 to 1.25 (± 0.12) | 0.016 | ratio of medians: below 1 | mmd-easy |",
+        "| 5.2 | It is faster. | undecided | – | – | – | – | – | – | seconds | – |",
+        f"| 5.3 | Starts do not matter. | {verdict} | – | – | – | – | – | – | all starts are the same | – |",
     ]
-    assert f"Source: a paper, Section 5. Verdicts: 1 depend, 1 undecided, 1 {verdict}." in lines
-    assert "0.016 of them would still not hold, by chance" in " ".join(lines)
+    assert "**The rule.**" in lines[2]
+    untold = "2 cannot be told at this number of runs"
+    summary = f"Source: a paper, Section 5. Verdicts: 1 fail, {untold}, 1 undecided, 1 {verdict}."
+    assert f"{summary} If all of 1 were true, 0.016 would fail by luck." in lines

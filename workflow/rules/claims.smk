@@ -1,6 +1,4 @@
 # Verdicts on the sentences of a study's source.
-
-
 rule claims_table:
     """verdicts on the claims of a study's source, results/<study>/claims.yaml"""
     input:
@@ -9,6 +7,7 @@ rule claims_table:
         budgets="results/{study}/budgets.csv",
         published=PUBLISHED_FILES,
         tried=lambda wildcards: tried(STUDIES[wildcards.study]),
+        others=lambda wildcards: results_of_others(wildcards.study),
     output:
         report(
             "results/{study}/claims.yaml",

@@ -3,8 +3,9 @@
     python workflow/scripts/claims.py <study> results/<study>/metrics.csv results/<study>/budgets.csv \
         data/published <output>
 
-The claims are in `dpmc.reports.claims`. Settings that were tried are read from results/<study>/tuning. Prints
-a line for each verdict on standard error.
+The claims are in `dpmc.reports.claims`. Settings that were tried are read from results/<study>/tuning, and
+what other studies decide from their results, where there are any. Prints a line for each verdict on standard
+error.
 """
 
 import sys
@@ -20,7 +21,7 @@ from dpmc.studies import load_study, problem_of, read_yaml, whole
 
 NEEDED = ("model", "method", "epsilon", "accountant", "allowed")  # columns of budgets.csv
 study, metrics, budgets, published, output = load_study(sys.argv[1]), *map(Path, sys.argv[2:6])
-claims.claims_of(study.name)  # raises for a study without claims, before tables are read
+others = claims.other_studies(study.name)  # raises for a study without claims, before tables are read
 model, method, epsilon, metric = RING
 rows = []
 if "trajectory" in study.figures:
@@ -34,8 +35,11 @@ for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
 table = pd.concat(
     [whole.read_whole(study, metrics), pd.DataFrame(rows, columns=[*METRIC_COLUMNS]).astype({"value": float})]
 )
-ours = ClaimTable.of_study(study, table, read_table(budgets, NEEDED))
-verdicts = claims.judge(study, ours, ClaimTable.published(study, published))
+tables = {study.name: ClaimTable.of_study(study, table, read_table(budgets, NEEDED))}
+for other in map(load_study, others):
+    if (file := metrics.parent.parent / other.name / metrics.name).is_file():
+        tables[other.name] = ClaimTable.of_study(other, whole.read_whole(other, file))
+verdicts = claims.judge(study, tables, ClaimTable.published(study, published))
 claims.write_verdicts(verdicts, output)
 for claim in verdicts["claims"]:
     print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

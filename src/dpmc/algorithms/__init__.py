@@ -33,6 +33,11 @@ _CLASSES = {
     "noisy-scores": "dpmc.algorithms.noisy_scores:NoisyScores",
     "simulated-scores": "dpmc.algorithms.simulated_scores:SimulatedScores",
     "noisy-statistics": "dpmc.algorithms.noisy_statistics:NoisyStatistics",
+    "adassp": "dpmc.algorithms.adassp:AdaSSP",
+    "objective-perturbation": "dpmc.algorithms.objective_perturbation:ObjectivePerturbation",
+    "dp-gradient-descent": "dpmc.algorithms.dp_gradient_descent:DPGradientDescent",
+    "posterior-draws": "dpmc.algorithms.posterior_draws:PosteriorDraws",
+    "public-rows": "dpmc.algorithms.public_rows:PublicRows",
 }
 
 ALGORITHMS = tuple(_CLASSES)

@@ -5,6 +5,7 @@ answered costs nothing more, for as many draws as one likes, and later for other
 What was asked and answered is a group of the file.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,11 @@ def stacked(rounds: Sequence[Any]) -> dict[str, np.ndarray]:
     return {name: np.array([getattr(one, name) for one in rounds]) for name in type(rounds[0])._fields}
 
 
+def multiplier_of_each(epsilon: float, delta: float, per_person: int, queries: float = 1.0) -> float:
+    """Return the least noise multiplier of Gaussian queries that are (ε, δ)-DP together, for a person."""
+    return per_person * exact_multiplier(epsilon, delta) * BEYOND_ROUNDING * math.sqrt(queries)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer(Algorithm):
     """A method whose draws are independent, given the noisy answers of one run, which its chains share."""
@@ -64,7 +70,7 @@ class Answer(Algorithm):
 
         The m = `per_person` rows of a person move an answer by m times as much as one row.
         """
-        return {"noise_multiplier": per_person * exact_multiplier(epsilon, delta) * BEYOND_ROUNDING, **values}
+        return {"noise_multiplier": multiplier_of_each(epsilon, delta, per_person), **values}
 
     @classmethod
     def first_values(cls, model: Model, rows: np.ndarray) -> Values:
@@ -101,8 +107,8 @@ class Answer(Algorithm):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the covariance of coefficients (p, p) that the rows would have given without noise.
 
-        Also returns H (p, p): it is not known for combinations v of coefficients with v·Hv > 0. It follows
-        from the answers, so that it may be published with them; `prior_sd` as in `About`.
+        Also returns H (p, p): it is not known for combinations v of coefficients with v·Hv > 0. Both follow
+        from the answers, so that they may be published with them; `prior_sd` as in `About`.
         """
         raise NotImplementedError
 

@@ -224,6 +224,8 @@ def calibrated(
     if per_person > 1 and kind != "total":
         raise DpmcError("rows_per_person: not with an epsilon per iteration, which is that of a row")
     known = dict(values)
+    if is_calibrated(cls, epsilon, kind):  # before `calibrate` computes with them
+        checked(cls, known, "hyperparameters", None, partial=True, calibrated=True)
     return cls.calibrate(known, epsilon, delta, n, per_person) if is_calibrated(cls, epsilon, kind) else known
 
 

@@ -214,7 +214,7 @@ class NoisyScores(Answer):
 
 
 def answered_by(step: Steps, numbers: np.ndarray) -> Question | None:
-    """Return the next question after these noisy numbers; None after the last one."""
+    """Return the next question after these noisy numbers (N,); None after the last one."""
     try:
         return step.send(numbers)
     except StopIteration:
@@ -258,8 +258,8 @@ def _unit_family(model: Regression) -> Any:
 def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | None = None) -> Posterior:
     """Return the posterior given answers about the same n rows.
 
-    `prior_sd` has the sds of the normal prior around 0; None: those of the first answer. If it has one more
-    than there are coefficients, the last is that of ln sd.
+    `prior_sd` (p,) has the sds of the normal prior around 0; None: those of the first answer. If it has one
+    more than there are coefficients, the last is that of ln sd.
     """
     main, prior, log_sd = _known(answers, prior_sd)
     found, _ = posterior_of(main, prior)

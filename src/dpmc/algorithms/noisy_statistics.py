@@ -48,7 +48,7 @@ class NoisyStatistics(Answer):
 
     @classmethod
     def first_values(cls, model: Model, rows: np.ndarray) -> Values:
-        """Return the clip bound that few simulated rows exceed."""
+        """Return the clip bound that few simulated rows (n, columns) exceed."""
         norms = np.sqrt((summaries(summary_model(model), rows) ** 2).sum(axis=1))
         return {"clip": float(f"{np.quantile(norms, ROWS_KEPT):.3g}")}
 
@@ -88,11 +88,11 @@ class NoisyStatistics(Answer):
         return cast(SummaryModel, about.model).posterior_given(noisy)
 
 
-def summary_model(model: Model) -> SummaryModel:
+def summary_model(model: Model, method: str = "noisy-statistics") -> SummaryModel:
     """Return a model that has the posterior given a noisy sum; raise DpmcError for another one."""
     if not hasattr(model, "posterior_given"):
         raise DpmcError(
-            "noisy-statistics: the posterior given a noisy sum is not known for this model; it is for "
+            f"{method}: the posterior given a noisy sum is not known for this model; it is for "
             "Gaussians, bananas and the circle, and for models with summaries, summary_count and "
             "posterior_given; for a regression there is noisy-scores"
         )

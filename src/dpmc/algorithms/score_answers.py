@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import gammaincinv, ndtr
 
 from dpmc.algorithms.answers import stacked
 from dpmc.models.score_tables import Reference
@@ -67,7 +67,7 @@ class Round(NamedTuple):
     def of(
         cls, asked: ScoreQuestion, numbers: np.ndarray, n: int, weights: Weights, at: Reference, sd: float
     ) -> Round:
-        """Return a round of noisy numbers, of which `weights` and `at` say what the model makes likely."""
+        """Return a round of noisy numbers (N,); `weights` and `at` say what the model makes likely."""
         design = asked.model.design
         expected = n * design.usual_weight * at.slope / at.root * weights.information
         dispersion = at.root * at.variance / at.slope * weights.squares / weights.information
@@ -103,7 +103,7 @@ def mean_of(rounds: Sequence[Round]) -> Round:
 
 
 def symmetric_power(matrix: np.ndarray, exponent: float) -> np.ndarray:
-    """Return a power of a symmetric matrix with positive eigenvalues."""
+    """Return a power of a symmetric matrix (p, p) with positive eigenvalues."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * values**exponent) @ vectors.T)
 
@@ -137,7 +137,7 @@ def information_of(answer: Round) -> Information:
 
 
 def dispersion_of(answer: Round, information: np.ndarray) -> float:
-    """Return φ = q/tr M, within limits of its value under the model."""
+    """Return φ = q/tr M of M (p, p), within limits of its value under the model."""
     limits = LEAST_DISPERSION * answer.expected_dispersion, LARGEST_DISPERSION * answer.expected_dispersion
     return float(np.clip(answer.squares / np.trace(information), *limits))
 
@@ -145,7 +145,7 @@ def dispersion_of(answer: Round, information: np.ndarray) -> float:
 def posterior_of(answers: Sequence[Round], prior: Belief) -> tuple[Belief, np.ndarray]:
     """Return the normal approximation of the posterior given answers about the same rows.
 
-    Also returns d, the step to its mean from the first answer's θ, in units of its T. Answer i estimates θ
+    Also returns d (p,), the step to its mean from the first answer's θ in its T's units. Answer i estimates θ
     with two errors. That of its noise is its own, with precision J_i = A_iᵀN_i⁻¹A_i, A_i = M_iT_i⁻¹, N_i =
     S(d_i) − φM. That of sampling is common to all, with precision G, the mean of T_i⁻¹M_iT_i⁻¹/φ_i weighted
     by tr J_i. So the likelihood's precision is (J⁻¹ + G⁻¹)⁻¹, J = Σ J_i: of one answer M S⁻¹ M in units of T.
@@ -205,7 +205,7 @@ def without_noise(answers: Sequence[Round], prior: Belief) -> tuple[np.ndarray, 
 
 
 def whitened(answer: Round) -> np.ndarray:
-    """Return T for which rows are about white, by M with eigenvalues that are hardly noise."""
+    """Return T (p, p) for which rows are about white, by M with eigenvalues that are hardly noise."""
     p, (information, shape, _) = len(answer.at), information_of(answer)
     trace = float(np.trace(information)) / p
     least = min(max(np.sqrt(2.0 * p * shape), LEAST_EXPECTED * trace), trace)
@@ -222,15 +222,20 @@ class LogSd(NamedTuple):
     variance: float
 
 
+def _density(x: np.ndarray | float) -> np.ndarray:
+    """Return the standard normal density; `scipy.stats`, which has it, takes a second to import."""
+    return np.exp(-np.square(x) / 2.0) / np.sqrt(2.0 * np.pi)
+
+
 @functools.lru_cache(maxsize=32)
 def _spreads(clip: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Return E min(ρ²x², c²) at ln ρ = `LOG_SDS`, its derivative, and the variance of min(x², c²)."""
     rho = np.exp(LOG_SDS)
     t = clip / rho
-    value = rho**2 * ((2.0 * norm.cdf(t) - 1.0) - 2.0 * t * norm.pdf(t)) + 2.0 * clip**2 * norm.sf(t)
+    value = rho**2 * ((2.0 * ndtr(t) - 1.0) - 2.0 * t * _density(t)) + 2.0 * clip**2 * ndtr(-t)
     mean = float(np.interp(0.0, LOG_SDS, value))
-    fourth = 3.0 * (2.0 * norm.cdf(clip) - 1.0) - 2.0 * (clip**3 + 3.0 * clip) * norm.pdf(clip)
-    variance = float(fourth + 2.0 * clip**4 * norm.sf(clip) - mean**2)
+    fourth = 3.0 * (2.0 * ndtr(clip) - 1.0) - 2.0 * (clip**3 + 3.0 * clip) * _density(clip)
+    variance = float(fourth + 2.0 * clip**4 * ndtr(-clip) - mean**2)
     return value, np.gradient(value, LOG_SDS), variance
 
 
@@ -269,8 +274,8 @@ def tails_of(small: Round, large: Round, n: int) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=256)
 def white_lengths(p: int) -> np.ndarray:
-    """Return lengths of white normal rows of p numbers, at equal steps of probability."""
-    return np.sqrt(chi2.ppf((np.arange(2000) + 0.5) / 2000, p))
+    """Return lengths (2000,) of white normal rows of p numbers, at equal steps of probability."""
+    return np.sqrt(2.0 * gammaincinv(p / 2.0, (np.arange(2000) + 0.5) / 2000))
 
 
 class Weights(NamedTuple):

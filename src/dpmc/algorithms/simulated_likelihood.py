@@ -113,13 +113,13 @@ class Likelihood:
         self.move(question.theta)
 
     def move(self, theta: np.ndarray) -> None:
-        """Simulate rows at θ."""
+        """Simulate rows at θ (d,)."""
         rows = simulated(self.model, theta, self.count)
         self._rows, self._clipped = rows, self.question.clipped(rows)
         self._log_likelihood = calls.log_likelihood(self.model, theta, rows)
 
     def moments(self, theta: np.ndarray) -> Moments:
-        """Return the moments at θ, by weights of the simulated rows; raise ArithmeticError for none."""
+        """Return the moments at θ (d,), by weights of the simulated rows; raise ArithmeticError for none."""
         logs = calls.log_likelihood(self.model, theta, self._rows) - self._log_likelihood
         weight = np.nan_to_num(np.exp(logs - np.nanmax(logs)))
         if not weight.sum() > 0.0:
@@ -160,11 +160,11 @@ class Likelihood:
         return step * min(1.0, LONGEST_STEP / max(self.length(step), 1e-300)), precision
 
     def length(self, step: np.ndarray) -> float:
-        """Return the length of a step, in sds of one row's estimate."""
+        """Return the length of a step (d,), in sds of one row's estimate."""
         return float(np.linalg.norm(np.linalg.solve(self.question.whitening, step)))
 
     def moved(self, theta: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, Moments] | None:
-        """Return θ after a step, or after half of it and so on, inside of the prior; None if all fail."""
+        """Return θ (d,) after a step, or half of it and so on, inside of the prior; None if all fail."""
         for i in range(HALVINGS):
             there = theta + 0.5**i * step
             try:

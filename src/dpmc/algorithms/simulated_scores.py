@@ -136,7 +136,7 @@ class SimulatedScores(Answer):
         return coverage, lost
 
     def from_rows(self, model: Any, rows: np.ndarray, generator: np.random.Generator, count: int) -> Found:
-        """Return what is found from public rows, with noise of a generator."""
+        """Return what is found from public rows (n, columns), with noise of a generator."""
         rounds = list[GradientRound]()
         try:
             for _ in SHARES:
@@ -194,7 +194,7 @@ class SimulatedScores(Answer):
 
 
 def answered_round(asked: GradientQuestion, numbers: np.ndarray) -> GradientRound:
-    """Return a round of a question and its noisy answer, in units of its noise."""
+    """Return a round of a question and its noisy answer (N,), in units of its noise."""
     return GradientRound(asked.theta, asked.whitening, asked.clip, asked.noise_sd, numbers * asked.noise_sd)
 
 

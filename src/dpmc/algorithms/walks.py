@@ -18,7 +18,7 @@ class RandomWalk(Algorithm):
         """Return the log-likelihood ratio (chains,), by a mechanism."""
 
     def decide(self, state: State, proposal: np.ndarray, log_ratio: np.ndarray, draws: Draws) -> State:
-        """Make the acceptance test, by default Metropolis'."""
+        """Make the acceptance test of log ratios (chains,), by default Metropolis'."""
         return metropolis(state, proposal, log_ratio, draws)
 
     def needs(self, dimension: int) -> Needs:

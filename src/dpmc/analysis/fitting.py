@@ -89,7 +89,7 @@ def fit(
     n
         Of a release: the number of rows, known without looking at them; None: those of the table.
     prior_sd
-        Of the normal prior around 0 of each coefficient of standardised predictors; one number, or one each.
+        Of the normal prior around 0 of coefficients of standardised predictors; a number, or (d,), one each.
     clip
         Bound of a row's score, in standard deviations of scores; None: the one that is predicted to be best
         if the family is right. Bounded scores are unbiased for the family alone: where outcomes or residuals

@@ -172,7 +172,7 @@ class Twins:
         return len(self.problems)
 
     def answers(self, questions: Sequence[Question]) -> np.ndarray:
-        """Return the noisy numbers of a question to each table, in units of their noise."""
+        """Return the noisy numbers (tables, N) of a question to each table, in units of their noise."""
         began, pairs = time.process_time(), zip(questions, self.problems, strict=True)
         totals = [one.total(problem.rows) * (self.n / len(problem.rows)) for one, problem in pairs]
         self.seconds += (time.process_time() - began) * self.n / len(self.problems[0].rows) / self.runs
@@ -198,7 +198,7 @@ class Twins:
 
     @cached_property
     def without_privacy(self) -> np.ndarray:
-        """Return half widths of 90 % intervals without privacy, in the table's units."""
+        """Return half widths (d,) of 90 % intervals without privacy, in the table's units."""
         pairs = enumerate(self.problems)
         return self.widths([without_privacy(one, drawing(k), TWIN_DRAWS) for k, one in pairs])
 
@@ -213,7 +213,7 @@ class Twins:
 
     @cached_property
     def units(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return A, b: A θ + b are parameters in the table's units, or θ itself where it has none."""
+        """Return A (d, d), b (d,): A θ + b are in the table's units, or θ itself where it has none."""
         with suppress(DpmcError, AttributeError):
             return cast(tuple[np.ndarray, np.ndarray], self.model.own_units())
         return np.eye(self.problems[0].dimension), np.zeros(self.problems[0].dimension)

@@ -115,8 +115,8 @@ class Reading:
 
         Columns: estimate, sd, lower, upper (ends of the interval of probability `level`); without_noise,
         the sd of the same bounded answer without its noise, as it says itself; noise, the share of the
-        variance that is noise. Both are NaN where the noisy information is less than half of its mean, as
-        it is of rare groups: there it is mostly noise, or clamped. Of a family with ratios also ratio,
+        variance that is noise. Both are NaN where the noisy information is less than half of its mean, as it
+        is of rare groups: there it is mostly noise, or clamped. Of a family with ratios also ratio,
         ratio_lower, ratio_upper: e to the power of the coefficient.
         """
         table = self._frame(self.names, np.eye(len(self.names)), level)

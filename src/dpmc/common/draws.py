@@ -68,7 +68,7 @@ def unmoved(draws: np.ndarray) -> np.ndarray:
 
 
 def warning_of_unmoved(draws: np.ndarray, names: Iterable[object]) -> str:
-    """Return a sentence that names the parameters that some chain never moved; "" if there are none."""
+    """Return a sentence on the parameters of draws (chains, draws, d) that a chain never moved, or ""."""
     still, every = unmoved(draws), list(map(str, names))
     found = [every[i] for i in np.flatnonzero(still.any(axis=0))]
     if not found:

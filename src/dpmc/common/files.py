@@ -263,7 +263,7 @@ def _require_short_texts(path: str | Path) -> None:
 
 
 def values_of(group: "xarray.DataTree", name: str) -> np.ndarray:
-    """Return all values of a variable of an open file or group; raise TypeError if not numbers."""
+    """Return all values of a group's variable, in its shape; raise TypeError if not numbers."""
     values = np.asarray(group.variables[name].values)
     if values.dtype.kind not in "fiu":
         raise TypeError(f"{name} holds no numbers")

@@ -42,7 +42,7 @@ def split(key: Key, count: int = 2) -> Words:
 
 
 def uniform(key: Key, shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Floats:
-    """Draw independent uniforms on [low, high), 52 random bits each; ValueError for 2**31 or more."""
+    """Draw independent uniforms in a shape, on [low, high), of 52 bits each; ValueError for 2**31 or more."""
     # The layout's high words are the first halves of the hashes, its low words the second.
     high_words, low_words = _hash_counters(key, int(np.prod(shape)))
     # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.
@@ -75,7 +75,7 @@ def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike
 
 
 def threefry_2x32(key: Key, first: Words, second: Words) -> tuple[Words, Words]:
-    """Return both words of each hash of counter pairs, 20 rounds (Salmon et al. 2011, Section 4)."""
+    """Return both words, (n,), of each hash of counter pairs, 20 rounds (Salmon et al. 2011, Section 4)."""
     words = [int(word) for word in key]
     schedule = [*words, words[0] ^ words[1] ^ _PARITY]
     first = first + np.uint32(schedule[0])

@@ -31,7 +31,7 @@ def bin_counts(draws: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def symmetric_kl_of_counts(counts: np.ndarray, truth: np.ndarray) -> float:
-    """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal bins, in nats.
+    """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal shape, in nats.
 
     Without draws on the grid every bin has the floor. Draws that are all in one bin which is empty in the
     other histogram are farther, about twice.

@@ -28,7 +28,7 @@ def content(path: Path) -> bytes:
 
 
 def parse(raw: bytes, source: str) -> Bytes:
-    """Return the array of an IDX file's bytes; raise DpmcError, naming `source`, for others."""
+    """Return the array of an IDX file's bytes, in its shape; raise DpmcError, naming `source`, for others."""
     if not raw.startswith(IDX_MAGIC) or raw[3:4] in (b"", b"\0"):
         raise DpmcError(f"{source}: is no IDX file of bytes: begins with {raw[:4].hex() or 'nothing'}")
     start = 4 + 4 * raw[3]
@@ -44,6 +44,6 @@ def parse(raw: bytes, source: str) -> Bytes:
 
 
 def dump(array: Bytes) -> bytes:
-    """Return the bytes of the IDX file of an array of unsigned bytes."""
+    """Return the bytes of the IDX file of unsigned bytes of any shape."""
     header = IDX_MAGIC + bytes([array.ndim]) + np.array(array.shape, ">u4").tobytes()
     return header + np.ascontiguousarray(array, np.uint8).tobytes()

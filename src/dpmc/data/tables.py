@@ -116,7 +116,7 @@ def _opened(source: Any, columns: Sequence[str] | None, coding: Coding, private:
 
 
 def of_length(rows: np.ndarray, n: int | None) -> np.ndarray:
-    """Return the first n rows, with rows of NaN in place of those that lack; all if n is None."""
+    """Return the first n rows (n, columns), rows of NaN where there are fewer; all if n is None."""
     if n is None:
         return rows
     lacking = np.full((max(0, n - len(rows)), rows.shape[1]), np.nan)

@@ -1,7 +1,7 @@
 """Evaluators, and the one for any model with a log-likelihood: NumPy, in chunks of rows, chain by chain."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -78,6 +78,10 @@ class Evaluator:
                 sums[c] += part
                 counts[c] += clipped
         return sums, counts
+
+    def total(self, of_rows: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the sum of what a function returns of rows (n, columns), of floats: none of a release."""
+        return np.asarray(sum(map(of_rows, self._chunks())))
 
     def answer_sums(self, questions: Sequence[Question]) -> tuple[np.ndarray, float, float]:
         """Return the sums of all rows' numbers (runs, N), one question a run, their unit, and 0.

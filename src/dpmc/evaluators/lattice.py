@@ -141,8 +141,9 @@ class LatticeEvaluator(Evaluator):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Σk − (ρ/(2bm))(bΣk² − (Σk)²), rounded, in units of scale · bound/m; ρ = scale · bound.
 
-        It is computed in integers, so that it is off by at most ½; two units more than the sensitivity of the
-        unrounded number cover that of the rounded one. The unit is NaN if the estimate might overflow.
+        All are (chains,). It is computed in integers, so that it is off by at most ½; two units more than the
+        sensitivity of the unrounded number cover that of the rounded one. The unit is NaN if the estimate
+        might overflow.
         """
         m, unit = self._lattice.ratio, scale * self.unit_of_ratios(bound)
         estimate, reach = np.zeros(len(total), np.int64), scale * bound
@@ -285,7 +286,7 @@ def column_sum(table: np.ndarray, weights: np.ndarray, start: float | np.ndarray
 
 
 def sum_of_squares(k: np.ndarray) -> int:
-    """Return Σk² exactly, for integers |k| < 2^31.5, fewer than 2^31 of them."""
+    """Return Σk² exactly, for integers (b,), |k| < 2^31.5, fewer than 2^31 of them."""
     squares = k * k
     return (int((squares >> 31).sum()) << 31) + int((squares & (2**31 - 1)).sum())
 

@@ -6,7 +6,7 @@ from dpmc.evaluators.kernels import BLOCK, STRIP
 
 
 def plain(form: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return slopes and offsets of a form as contiguous arrays.
+    """Return slopes (chains, k) and offsets (chains,) of a form as contiguous arrays.
 
     A view of one chain is contiguous and a view of many is not. numba compiles different code for the two, so
     that a chain's bits would depend on the number of chains.

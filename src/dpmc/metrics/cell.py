@@ -15,12 +15,12 @@ from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
 from dpmc.common.streams import stream
 from dpmc.data.chain_files import Chains
-from dpmc.data.histogram import accuracy, symmetric_kl
+from dpmc.data.histogram import accuracy, symmetric_kl, symmetric_kl_of_counts
 from dpmc.data.problem import Problem
 from dpmc.metrics.mmd import equally_spaced, fixed_mmd, published_mmd
 from dpmc.metrics.spending import spending
 from dpmc.metrics.table import METRIC_COLUMNS, Row
-from dpmc.metrics.traces import milestones
+from dpmc.metrics.traces import MILESTONES, divergences, milestones
 
 #: distance of draws from the exact posterior -> what it needs of the problem, the fewest draws, its function
 #: (draws, what it needs, random generator). All share one generator, which only `mmd` uses so far: another
@@ -32,6 +32,7 @@ DISTANCES: dict[str, tuple[str, int, Callable[..., float]]] = {
     "covariance_error": ("posterior_covariance", 2, lambda draws, exact, _: covariance_error(draws, exact)),
 }
 CELL_KEYS = ("study", "model", "method", "epsilon", "dataset")
+FLOOR_DRAWS = 20_000  # of a chain of the paper
 MINIMUM_CHAINS = 2  # of an R-hat between chains
 CONVERGENCE = ("rhat_max", "ess_bulk_min", "mcse_mean_max")  #: of the worst parameter
 
@@ -102,14 +103,23 @@ def metrics_of_cells(chains: Iterable[Chains], problem: Problem) -> list[Row]:
 
 
 def baseline_metrics(problem: Problem, study: str) -> list[Row]:
-    """Return MMDs and mean error of exact samples, the lowest attainable; `seed` is the sample's number."""
+    """Return MMDs and mean error of exact samples, the lowest attainable; `seed` is the sample's number.
+
+    Of a model with a histogram also its divergence from as many exact draws as the milestones have: the
+    divergence counts distinct draws, and this is its floor.
+    """
     rows: list[Row] = []
+    counts = problem.exact.histogram_counts
     for index, sample in enumerate(problem.exact.baselines):
         generator = stream(problem.dataset, problem.label, "baseline", "", index, "mmd")
         values = {"mmd": published_mmd(sample, problem.exact.reference, generator)}
         values["mmd_fixed"] = fixed_mmd(sample, problem.exact.reference)
         if np.all(np.isfinite(problem.exact.posterior_mean)):
             values["mean_error"] = mean_error(sample, problem.exact.posterior_mean)
+        for most in (FLOOR_DRAWS, *MILESTONES) if counts.size else ():
+            drawn = generator.multinomial(most, (counts / counts.sum()).ravel())
+            name = "symmetric_kl" if most == FLOOR_DRAWS else f"symmetric_kl_at_{most}"
+            values[name] = symmetric_kl_of_counts(drawn, counts)
         rows += _rows((study, problem.label, "baseline", ""), index, values, [])
     return rows
 
@@ -155,7 +165,7 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
                 draws, problem.exact.histogram_edges, problem.exact.histogram_counts
             )
             values |= {"symmetric_kl": divergence, "outside_fraction": outside / len(draws)}
-            values |= milestones(chain, problem)
+            values |= _at_milestones(chain, problem)
         if problem.test_rows.size:
             values["test_accuracy"] = accuracy(draws.mean(axis=0), problem.test_rows)
     if len(pooled) == 0:
@@ -183,6 +193,20 @@ def _seed_metrics(chain: Chains, problem: Problem) -> tuple[dict[str, float], li
         except ValueError as error:
             missing.setdefault(f"{error} (iterations: {iterations})", []).append(name)
     return values, reasons + [f"{', '.join(names)}: {why}" for why, names in missing.items()]
+
+
+def _at_milestones(chain: Chains, problem: Problem) -> dict[str, float]:
+    """Return symmetric KL of all draws up to each milestone, and MMD of the second half of them."""
+    along, thin, values = divergences(chain, problem), int(chain.attrs.get("thin", 1)), {}
+    names = [str(chain.attrs[key]) for key in ("dataset", "model", "method", "epsilon")]
+    for name, iteration in milestones(chain).items():
+        values[f"symmetric_kl_{name}"] = along[iteration]
+        draws = second_half(chain.draws[:, : iteration // thin], iteration, thin)
+        draws = draws.reshape(-1, draws.shape[-1])
+        if len(draws) > 1 and len(problem.exact.reference):
+            generator = stream(*names, int(chain.attrs["seed"]), f"mmd_{name}")
+            values[f"mmd_{name}"] = published_mmd(equally_spaced(draws), problem.exact.reference, generator)
+    return values
 
 
 def fractions(chain: Chains, iterations: int) -> dict[str, float]:

@@ -60,7 +60,7 @@ def share_interval(shares: Sequence[float]) -> tuple[float, float, float]:
 def log_score(draws: np.ndarray, problem: Problem, rows: np.ndarray) -> float:
     """Return the mean over rows of ln(mean of p(x|θ) over draws) − ln p(x|true θ): 0 at the truth.
 
-    The difference is free of the constants that `log_likelihood` may leave out.
+    Draws are (draws, d), rows (n, columns). Constants that `log_likelihood` may leave out cancel.
     """
     used = equally_spaced(draws, SCORE_DRAWS)
     each = np.array([log_likelihood(problem.model, theta, rows) for theta in used])

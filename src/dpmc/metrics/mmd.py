@@ -11,7 +11,7 @@ MAXIMUM_DRAWS = 5000  # of a chain: more draws cost time and change little
 
 
 def equally_spaced(draws: np.ndarray, most: int = MAXIMUM_DRAWS) -> np.ndarray:
-    """Return at most `most` of the draws (rows), equally spaced and including the last."""
+    """Return at most `most` of the draws (count, d), equally spaced and including the last."""
     count = len(draws)
     if count <= most:
         return draws
@@ -19,7 +19,7 @@ def equally_spaced(draws: np.ndarray, most: int = MAXIMUM_DRAWS) -> np.ndarray:
 
 
 def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
-    """Return the median of ||x_i - y_i|| over random pairs drawn with replacement.
+    """Return the median of ||x_i - y_i|| over random pairs of x (n, d) and y (m, d), with replacement.
 
     The pairs cross the two samples, so the bandwidth grows with their distance and the MMD of
     two narrow, distant samples saturates at sqrt(2 - 2 exp(-1/2)) = 0.887, as in the figures.

@@ -35,7 +35,7 @@ CLIP_LIMIT = 0.10
 METRICS = {
     "mmd": Metric("MMD", of_exact_samples=True),
     "mmd_fixed": Metric("MMD, kernel of fixed width", of_exact_samples=True),
-    "mean_error": Metric("distance from the true mean", "error of the mean", of_exact_samples=True),
+    "mean_error": Metric("distance of the mean", "error of the mean", of_exact_samples=True),
     "covariance_error": Metric(),
     "symmetric_kl": Metric("symmetric KL"),
     "outside_fraction": Metric(),

@@ -60,15 +60,15 @@ def divergences(chain: Chains, problem: Problem) -> dict[int, float]:
     return values
 
 
-def milestones(chain: Chains, problem: Problem) -> dict[str, float]:
-    """Return metric -> symmetric KL at the paper's `MILESTONES` and `MILESTONE_ROWS` that a chain reaches."""
-    along, rows = divergences(chain, problem), rows_used(chain)
-    values = {f"symmetric_kl_at_{m}": along[m + 1] for m in MILESTONES if m + 1 in along}
+def milestones(chain: Chains) -> dict[str, int]:
+    """Return the paper's `MILESTONES` and `MILESTONE_ROWS` that a chain reaches, and their iterations."""
+    rows = rows_used(chain)
+    found = {f"at_{most}": most + 1 for most in MILESTONES if most + 1 in rows}
     for most in MILESTONE_ROWS:
-        within = [iteration for iteration in along if rows[iteration] <= most]
+        within = [iteration for iteration, used in rows.items() if used <= most]
         if within and rows[max(rows)] >= most:
-            values[f"symmetric_kl_by_{most}_rows"] = along[within[-1]]
-    return values
+            found[f"by_{most}_rows"] = within[-1]
+    return found
 
 
 def accuracies(chain: Chains, problem: Problem) -> dict[int, float]:

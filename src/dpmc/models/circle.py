@@ -41,7 +41,7 @@ class Circle(FlatPrior):
         return 3.0 + generator.standard_normal((n, 1))
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "CirclePosterior":
-        """Return the exact posterior: u = ‖θ‖² ~ N(mean r², 1/(2anT)) truncated to u ≥ 0, uniform angle."""
+        """Return the posterior of rows (n, 1): u = ‖θ‖² ~ N(mean r², 1/(2anT)) on u ≥ 0, uniform angle."""
         squares = rows[:, 0] ** 2
         return CirclePosterior(squares.mean(), 0.5 / (self.a * len(rows) * temperature))
 

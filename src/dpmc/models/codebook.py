@@ -173,7 +173,7 @@ class Field(_Part):
         return 0.0 if self.shape == "count" else centre - scale
 
     def drawn(self, normal: np.ndarray, given: tuple[float, float]) -> np.ndarray:
-        """Return simulated entries of a number, of standard normal ones, of the declared shape and bounds.
+        """Return simulated entries (n,) of a number, of standard normal ones, of its shape and bounds.
 
         Skewed ones are log-normal above their minimum. `given` are centre and scale if the field has none.
         """

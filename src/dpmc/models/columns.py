@@ -308,7 +308,7 @@ def unmasked(array: Any) -> Any:
 
 
 def entries_of(column: Any) -> Sequence[Any] | np.ndarray:
-    """Return the entries of a column as objects of Python or NumPy; of plain numbers as an array."""
+    """Return the entries of a column as objects of Python or NumPy; of plain numbers as an array (n,)."""
     series: Any = column
     try:
         if not hasattr(series := series_of(column), "to_native"):

@@ -338,7 +338,7 @@ def names_of(columns: Columns, where: str) -> tuple[str, ...]:
 
 
 def standardised(columns: Columns, where: str) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return names, centres and scales of columns; default 0 and 1."""
+    """Return names, centres (k,) and scales (k,) of columns; default 0 and 1."""
     names = names_of(columns, where)
     table = np.tile([0.0, 1.0], (len(names), 1))
     for i, (name, pair) in enumerate(columns.items() if isinstance(columns, Mapping) else ()):

@@ -71,6 +71,7 @@ class Category(NamedTuple):
         return [f"{name}={level}" for level in self.levels]
 
     def columns(self, fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the columns (n,) of a design, from fields (n,) by name."""
         return [(fields[self.of] == place).astype(float) for place in self.places]
 
 
@@ -83,6 +84,7 @@ class Computed(NamedTuple):
         return [name]
 
     def columns(self, fields: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the columns (n,) of a term, from fields (n,)."""
         return [_value(self.of, fields)]
 
 
@@ -214,7 +216,7 @@ class FormulaDesign(Design):
         return z
 
     def faults(self, x: np.ndarray, who: str) -> Iterator[Fault]:
-        """Yield those of `Design.faults`, and of each term the values that are not finite."""
+        """Yield those of `Design.faults` in x (n, columns), and each term's values that are not finite."""
         yield from super().faults(x, who)
         for term, values in zip(self.terms, self.own_terms(x).T, strict=True):
             yield Fault(values, ~np.isfinite(values), f"{who}: {term.name}", "a finite number")

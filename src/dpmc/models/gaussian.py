@@ -77,7 +77,7 @@ class Gaussian:
         return theta + generator.standard_normal((n, self.dimension)) @ root.T
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "GaussianPosterior":
-        """Return the exact posterior, likelihood tempered by T."""
+        """Return the exact posterior of rows (n, d), likelihood tempered by T."""
         return self._posterior(rows.mean(axis=0), temperature * len(rows))
 
     @property

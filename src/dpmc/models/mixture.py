@@ -76,7 +76,7 @@ class Mixture(FlatPrior):
         return (mean + np.sqrt(self.variance) * generator.standard_normal(n))[:, None]
 
     def posterior(self, rows: np.ndarray, temperature: float) -> "GridPosterior":
-        """Return the posterior, likelihood tempered by T, on a grid.
+        """Return the posterior of rows (n, 1), likelihood tempered by T, on a grid.
 
         The log-likelihood, relative to that at 0, is summed over all rows at GRID² points, interpolated by a
         cubic spline, and tabulated on SQUARES² squares of the rectangle outside of which the density is

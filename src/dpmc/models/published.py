@@ -65,7 +65,7 @@ def of_banana(model: Any, theta: tuple[float, ...]) -> tuple[RowMaker, ExactDraw
 
 
 def of_gaussian(theta: tuple[float, ...], precision: Floats, seed: int) -> tuple[RowMaker, ExactDraws]:
-    """Return the rows, by their seed, and exact draws of a Gaussian with this mean and inverse covariance."""
+    """Return rows, by seed, and exact draws of a Gaussian with this mean and inverse covariance (d, d)."""
     draws = threefry.multivariate_normal
     return (
         lambda n: draws(threefry.key_of_seed(seed), theta, np.linalg.inv(precision), n),
@@ -74,7 +74,7 @@ def of_gaussian(theta: tuple[float, ...], precision: Floats, seed: int) -> tuple
 
 
 def posterior_keys(family: str) -> list[Key]:
-    """Return the keys of the reference draws and of the ten baselines, further exact samples.
+    """Return the keys (2,) of the reference draws and of the ten baselines, further exact samples.
 
     The baselines are the black lines of the figures.
     """

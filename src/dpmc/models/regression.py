@@ -224,7 +224,7 @@ class Regression:
         return a, b
 
     def check_rows(self, rows: np.ndarray) -> None:
-        """Raise DpmcError for an outcome that the family has not, and for a category without such a level."""
+        """Raise DpmcError for a row (n, columns) with an outcome or a level that there is not."""
         refuse_first(self._faults(rows))
 
     def allowed_rows(self, rows: np.ndarray) -> np.ndarray:
@@ -242,7 +242,7 @@ class Regression:
         return (rows[:, 0] - centre) / scale
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
-        """Return the expected outcome at η, in the outcome's own unit."""
+        """Return the expected outcome at η, in η's shape and the outcome's own unit."""
         centre, scale = self._unit
         return centre + scale * self.family.mean(eta)
 
@@ -281,7 +281,7 @@ class Regression:
         return -theta / self.prior_sd**2
 
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows: predictors as `Design.simulate`, then outcomes at θ.
+        """Draw n rows (n, columns): outcomes at θ (d,), then predictors as `Design.simulate`.
 
         With weights persons with equal predictors and equal outcomes are one row.
         """
@@ -344,6 +344,7 @@ class LinearRegression(ExponentialFamily, Regression):
         return np.column_stack([found, np.ones(len(found))]) * np.reshape(self.design.weight(rows), (-1, 1))
 
     def slopes(self, theta: np.ndarray) -> np.ndarray:
+        """Return the factors (chains, k) of a row's summaries in its log-likelihood."""
         beta, precision = self._split(theta)
         i, j = self._pairs
         halves = np.where(i == j, -0.5, -1.0)  # a product of two different predictors counts twice

@@ -184,11 +184,24 @@ class NonPrivateQuery(Query):
         return math.inf
 
 
+@dataclass(frozen=True)
+class ApproximateQuery(Query):
+    """A query of which (ε, δ)-DP alone is known, for a replaced row."""
+
+    name: str
+    epsilon: float
+    delta: float
+    count: int = 1
+    neighbours: str = "substitute"
+    zero_allowed = True
+
+
 TYPES: dict[str, type[Query]] = {
     "gaussian": GaussianQuery,
     "subsampled-gaussian": SubsampledGaussianQuery,
     "barker": BarkerQuery,
     "fast-metropolis": FastMetropolisQuery,
+    "approximate": ApproximateQuery,
     "non-private": NonPrivateQuery,
 }
 """Every kind of query, by its `type` in JSON."""

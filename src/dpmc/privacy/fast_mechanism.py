@@ -107,7 +107,7 @@ class FastTest(NamedTuple):
         )
 
     def noise_sd(self, sensitivity: Array, limit: float, scale: float) -> Array:
-        """Return the noise sd of tests: 0 if the sensitivity is within `limit`, else `scale` times it."""
+        """Return noise sds (chains,) of tests: 0 for a sensitivity within `limit`, else `scale` times it."""
         # A function of θ, θ' and the bounds: if these are public, drawing noise or not reveals nothing.
         within = sensitivity < limit if self.rule.as_coded else sensitivity <= limit
         with np.errstate(invalid="ignore"):

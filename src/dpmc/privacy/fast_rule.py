@@ -23,5 +23,5 @@ def multiplier(epsilon: float, delta: float) -> float:
 
 
 def barker_threshold(log_uniform: np.ndarray) -> np.ndarray:
-    """Return ln(u/(1 − u)): Barker's test accepts a greater log ratio ℓ, with probability 1/(1 + e^−ℓ)."""
+    """Return ln(u/(1 − u)) (...): Barker's test accepts a greater ℓ, with probability 1/(1 + e^−ℓ)."""
     return log_uniform - np.log1p(-np.exp(log_uniform))

@@ -8,7 +8,8 @@ All methods work on several chains at once: θ is (chains, d), results are (chai
 diverged proposal the result is −∞, a rejection, or NaN; its query is spent nevertheless.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,12 @@ from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.lattice import LatticeEvaluator
 from dpmc.evaluators.poisson import BoundedRows
 from dpmc.privacy.fast_mechanism import FastTest, Verdict
+from dpmc.privacy.moments import MomentsQuestion
+from dpmc.privacy.perturbed_objective import PerturbedLogit
 from dpmc.privacy.secure_noise import NoiseSource
+
+MOST_NEWTON, NEWTON_HALVINGS = 100, 60
+NEWTON_ENDS = 1e-12  #: step over 1 + ‖θ‖∞
 
 
 class PrivateData:
@@ -70,6 +76,37 @@ class PrivateData:
         sensitivity = questions[0].sensitivity
         totals, unit, rounding = self._evaluator.answer_sums(questions)
         return self._noise.shared(totals, unit, 1.0 + rounding / sensitivity)
+
+    def noisy_sums(self, question: Question, sd: float) -> Array:
+        """Gaussian mechanism: as `answers`, one for each chain, anew in each iteration (chains, N).
+
+        The noise has `sd` ≥ 1 in units of the question's, for a model with N = d.
+        """
+        totals, unit, _ = self._evaluator.answer_sums([question])
+        return self._noise.vectors(np.repeat(totals, len(self._words), axis=0), unit, max(1.0, sd), 0)
+
+    def least_eigenvalues(self, question: MomentsQuestion) -> Array:
+        """Gaussian mechanism: least eigenvalue of Σ zzᵀ of clipped rows + N(0, σ²) (runs,).
+
+        The sensitivity is B² (`privacy/moments.py`), and σ the question's noise multiplier times that.
+        """
+        least = np.linalg.eigvalsh(self._evaluator.total(question.squares))[:1]
+        return self._noise.shared(np.tile(least, (self.runs, 1)), 1.0, question.least_sd)[:, 0]
+
+    def perturbed_optima(self, objective: PerturbedLogit) -> Array:
+        """Objective perturbation: the θ (runs, p) that minimise an objective tilted by b·θ, b ~ N(0, σ² I).
+
+        The proof is of the exact minimum (`privacy/perturbed_objective.py`); Newton's method ends where
+        rounding errors are all that is left of the gradient, or with the best θ of `MOST_NEWTON` steps.
+        """
+        ridge = objective.ridge
+        tilts = self._noise.shared(np.zeros((self.runs, len(ridge))), 1.0, objective.noise_sd)
+
+        def derivatives(tilt: Array, theta: Array) -> tuple[Array, Array]:
+            found = self._evaluator.total(lambda rows: objective.derivatives(rows, theta))
+            return found[0] + ridge * theta + tilt, found[1:] + np.diag(ridge)
+
+        return np.array([newton(partial(derivatives, tilt), len(ridge)) for tilt in tilts])
 
     def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
         """Penalty mechanism: T(R + σz) − ½T²σ² (chains,), R the clipped log-likelihood ratio (Section 3.1).
@@ -227,8 +264,32 @@ class PrivateData:
         return total, self._temperature * self._evaluator.unit_of_gradients(clip), diverged
 
 
+def newton(derivatives: Callable[[Array], tuple[Array, Array]], p: int) -> Array:
+    """Return the minimum (p,) of a strictly convex function, by its gradient and matrix of curvature.
+
+    A step is halved until the gradient is shorter in the metric of the inverse curvature where it began.
+    """
+    theta = np.zeros(p)
+    gradient, curvature = derivatives(theta)
+    for _ in range(MOST_NEWTON):
+        step = -np.linalg.solve(curvature, gradient)
+        if np.abs(step).max() <= NEWTON_ENDS * (1.0 + np.abs(theta).max()):
+            break
+        for _ in range(NEWTON_HALVINGS):
+            tried = derivatives(theta + step)
+            if tried[0] @ np.linalg.solve(curvature, tried[0]) < gradient @ np.linalg.solve(
+                curvature, gradient
+            ):
+                break
+            step = 0.5 * step
+        else:
+            break
+        theta, (gradient, curvature) = theta + step, tried
+    return theta
+
+
 def without_diverged(theta: Array, proposal: Array, bound: Array) -> tuple[Array, Array, Array]:
-    """Return proposals and bounds with θ and 0 in place of diverged ones, and which have diverged."""
+    """Return proposals (chains, d), bounds (chains,), θ and 0 for diverged ones, and which these are."""
     diverged = has_diverged(proposal)
     return replaced(proposal, diverged, theta), replaced(bound, diverged, 0.0), diverged
 

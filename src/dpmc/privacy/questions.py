@@ -94,7 +94,7 @@ class SumQuestion(ClippedQuestion):
         return len(self.centre)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's summaries, less the centre."""
+        """Return each row's summaries, less the centre (n, k)."""
         return calls.summaries(self.model, rows) - self.centre
 
 
@@ -114,7 +114,7 @@ class GradientQuestion(ClippedQuestion):
         return len(self.theta)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's gradient, in units of T."""
+        """Return each row's gradient (n, d), in units of T."""
         with np.errstate(all="ignore"):
             return calls.gradient(self.model, self.theta, rows) @ self.whitening
 

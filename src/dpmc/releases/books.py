@@ -106,11 +106,12 @@ class _Books(NamedTuple):
 
 def algorithms_of(method: str, values: Mapping[str, Any], dimension: int) -> list[str]:
     """Return the algorithms that a method may be, by name or hyperparameters; DpmcError for none."""
-    if method in ALGORITHMS:
+    known = [name for name in ALGORITHMS if not algorithm_class(name).is_for_comparison]
+    if method in known:
         checked(algorithm_class(method), values, "hyperparameters", dimension, partial=True)
         return [method]
     fitting = []
-    for name in ALGORITHMS:
+    for name in known:
         try:
             checked(algorithm_class(name), values, "hyperparameters", dimension, partial=True)
         except DpmcError:

@@ -155,6 +155,8 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
 
     Raises DpmcError for a cell without a total budget, and for queries without Gaussian noise.
     """
+    if cell.algorithm.is_for_comparison:
+        raise DpmcError(f"algorithm: {cell.method}: is for comparison only, no release has it")
     if cell.rows_per_person > 1:
         raise DpmcError("rows_per_person: a release protects single rows; give 1")
     if cell.epsilon == "inf" or cell.epsilon_kind != "total":

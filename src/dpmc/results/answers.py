@@ -52,8 +52,8 @@ def posterior(
         Result of `dpmc.sample` or `dpmc.release`, or its file; or a sequence of such about one table, which
         make one posterior: the noise of each answer is its own, the sampling of the rows common to all.
     prior_sd
-        Another normal prior around 0: one standard deviation, or one per parameter. None: the model's. For
-        `noisy-statistics` one number, of Gaussian models only.
+        Another normal prior around 0: one standard deviation, or (d,), one per parameter. None: the model's.
+        For `noisy-statistics` one number, of Gaussian models only.
     draws, chains
         Independent draws of each chain, and chains.
     seed
@@ -100,7 +100,7 @@ def posterior_of_results(
 ) -> tuple[list[xarray.DataTree], Posterior, np.ndarray | None]:
     """Return results as trees, the posterior given their answers, and the sds of its prior, as `posterior`.
 
-    The sds are None if they are the model's own.
+    The sds are (d,), None if they are the model's own.
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
     all_of: Sequence[Any] = results if several else [results]  # type: ignore[assignment]

@@ -31,7 +31,7 @@ def counted(algorithm: Algorithm) -> tuple[str, ...]:
 
 
 def start_digest(start: np.ndarray) -> str:
-    """Return the SHA-256 hash of start points, in hexadecimal."""
+    """Return the SHA-256 hash of start points (chains, d), in hexadecimal."""
     return hashlib.sha256(np.ascontiguousarray(start).tobytes()).hexdigest()
 
 

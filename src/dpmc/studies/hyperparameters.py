@@ -36,7 +36,8 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     spec = study.method(method)
     cls = algorithm_class(spec.algorithm)
     tuned = spec.hyperparameters == "tuned" and bool(searched(cls))
-    file = beside(study.path, "hyperparameters", f"{study.settings_of}{'.tuned' if tuned else ''}.yaml")
+    name = f"{spec.settings_study or study.settings_of}{'.tuned' if tuned else ''}.yaml"
+    file = beside(study.path, "hyperparameters", name)
     if file.is_file():
         document = read_document(file)
         validated(
@@ -51,7 +52,7 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     if not file.is_file():
         raise MissingSettings(f"{file}: no such file")
     if ":" in model and not tuned:
-        by = "dpmc.plan" if cls.calibrates_run else "dpmc tune --search"
+        by = "dpmc.plan" if cls.asks else "dpmc tune --search"
         how = f"give them by --hyperparameters, or let {by} find some"
         raise MissingSettings(f"{model}, {method}: hyperparameters are missing; {how}")
     hint = "no search found any" if tuned else "give them here, or to dpmc sample by --hyperparameters"

@@ -240,7 +240,9 @@ class RepeatedSpec(RunKeys):
     start: Start | None = key("start points, as of a model; default: the model's", None, NOTHING)
     settings_of: Text = key("as of a model; default: the model's", "", NOTHING)
     epsilons: Epsilons = key("ε of the runs, unless the method has its own", changes=NOTHING)
-    methods: Texts = key("methods; default: all that the study runs itself", (), NOTHING)
+    methods: Texts = key(
+        "methods, also of other studies; default: all that the study runs itself", (), NOTHING
+    )
     sets: Number = key("data sets, `fresh-0` and on; one run on each", changes=NOTHING)
 
 

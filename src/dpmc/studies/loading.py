@@ -166,17 +166,15 @@ def _repeated(label: str, spec: RepeatedSpec, study: Study) -> Repeated:
         document.require(name, [*study.models, *MODELS], *where, "model")
     own = [known.label for known in study.methods.values() if not known.from_study]
     for method in spec.methods:
-        document.require(method, own, *where, "methods")
+        document.require(method, study.methods, *where, "methods")
     known = study.models.get(name) or StudyModel(
         label=label, model=name, settings_of=name, epsilons=spec.epsilons, tuning_epsilon="inf"
     )
     given = {key: value for key in ("n", "start", "settings_of") if (value := getattr(spec, key))}
     fresh = {"label": label, "epsilons": spec.epsilons, "data": "fresh-0", "rows_file": None, "columns": ()}
     model = known.model_copy(update=fresh | given)
-    methods = {
-        method: study.methods[method].model_copy(update={"models": (label,)})
-        for method in spec.methods or own
-    }
+    runs = {"models": (label,), "from_study": "", "reused": {}}
+    methods = {method: study.methods[method].model_copy(update=runs) for method in spec.methods or own}
     alone = replace(study, models={label: model}, methods=methods, seeds=1, repeated={}, figures=())
     return Repeated(alone, spec.sets)
 
@@ -227,7 +225,8 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
         epsilons[model] = method.epsilons or tuple(e for e in ours.epsilons if e in theirs.epsilons)
         if not epsilons[model]:
             refuse(f"has no epsilon {ours.epsilons[0]} for {model}, nor another of this study")
-    return method.model_copy(update={"models": chosen, "from_study": other.name, "reused": epsilons})
+    taken = {"from_study": other.name, "settings_study": other.settings_of, "reused": epsilons}
+    return method.model_copy(update={"models": chosen, **taken})
 
 
 def _check_cells(study: Study) -> None:

@@ -25,6 +25,7 @@ class StudyMethod(MethodSpec):
     """A method of a study: an algorithm with an accountant, options, and the models on which it runs."""
 
     label: str = key("", changes=NOTHING)
+    settings_study: str = key("whose files of hyperparameters it has; default: the study's", "", NOTHING)
     reused: dict[str, tuple[str, ...]] = key("model → ε of another study's cells", {}, NOTHING)
 
 

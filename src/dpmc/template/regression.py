@@ -18,18 +18,18 @@ class Regression:
         return -0.5 * ((rows[:, 1] - theta[0] - theta[1] * rows[:, 0]) / SD) ** 2
 
     def log_prior(self, theta: np.ndarray) -> float:
-        """Return the log-density of the prior, up to a constant; without this method it is flat."""
+        """Return the log-density of the prior at θ (2,), up to a constant; without this method it is flat."""
         return -0.5 * float((theta**2).sum()) / 100.0
 
     # Optional, to simulate rows: hyperparameters are tried on them, never on the private rows.
     def simulate(self, generator: np.random.Generator, theta: np.ndarray, n: int) -> np.ndarray:
-        """Draw n rows."""
+        """Draw n rows (n, 2)."""
         x = generator.standard_normal(n)
         return np.column_stack([x, theta[0] + theta[1] * x + SD * generator.standard_normal(n)])
 
     # Optional, if the posterior is known: chains are compared with it.
     def posterior(self, rows: np.ndarray, temperature: float) -> "Posterior":
-        """Return the exact posterior of the rows."""
+        """Return the exact posterior of the rows (n, 2)."""
         return Posterior(rows, temperature)
 
 

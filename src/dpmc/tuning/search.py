@@ -26,7 +26,7 @@ import numpy as np
 
 from dpmc import studies
 from dpmc.algorithms import algorithm_class
-from dpmc.algorithms.hyperparameters import read, searched
+from dpmc.algorithms.hyperparameters import calibrated, read, searched
 from dpmc.common import sources
 from dpmc.common.draws import diagnostics
 from dpmc.common.errors import DpmcError
@@ -243,8 +243,9 @@ def task_of_cell(cell: Cell[Problem], given: dict[str, Any], kept: dict[str, Any
     from dpmc.tuning.first_setting import first_setting  # numba is slow to import
 
     def make(values: dict[str, Any]) -> Cell[Problem]:
-        algorithm = read(algorithm_class(cell.method), values, "hyperparameters", cell.problem.dimension)
-        return replace(cell, algorithm=algorithm)
+        cls, about = algorithm_class(cell.method), (cell.delta, cell.problem.n, cell.rows_per_person)
+        values = calibrated(cls, values, float(cell.epsilon), *about)
+        return replace(cell, algorithm=read(cls, values, "hyperparameters", cell.problem.dimension))
 
     algorithm, pinned = cell.method, first_setting(cell.method, cell.problem, given, make, kept)
     free = tuple(name for name in searched(algorithm_class(algorithm)) if name in pinned.keys() - kept)

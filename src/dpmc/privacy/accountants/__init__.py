@@ -11,6 +11,7 @@ from dpmc.privacy.accountants.base import ACCOUNTANTS as ACCOUNTANTS
 from dpmc.privacy.accountants.base import Accountant as Accountant
 from dpmc.privacy.accountants.base import checked_delta as checked_delta
 from dpmc.privacy.accountants.base import checked_epsilon as checked_epsilon
+from dpmc.privacy.accountants.basic import BasicComposition
 from dpmc.privacy.accountants.gaussian import GaussianDp, ZeroConcentrated
 from dpmc.privacy.accountants.loss_distribution import (
     BarkerPld,
@@ -20,6 +21,7 @@ from dpmc.privacy.accountants.loss_distribution import (
 )
 from dpmc.privacy.accountants.rdp import RenyiDivergence
 from dpmc.privacy.events import (
+    ApproximateQuery,
     BarkerQuery,
     FastMetropolisQuery,
     GaussianQuery,
@@ -28,7 +30,15 @@ from dpmc.privacy.events import (
     SubsampledGaussianQuery,
 )
 
-_KINDS = (GaussianDp, ZeroConcentrated, RenyiDivergence, ReplacePld, WithoutReplacementPld, BarkerPld)
+_KINDS = (
+    BasicComposition,
+    GaussianDp,
+    ZeroConcentrated,
+    RenyiDivergence,
+    ReplacePld,
+    WithoutReplacementPld,
+    BarkerPld,
+)
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
 # In this order `resolve` looks for kinds: accountants of batches bound Gaussian queries too, not vice versa.
@@ -38,12 +48,14 @@ PRESETS: dict[str, dict[type[Query], str]] = {
         BarkerQuery: "rdp",
         SubsampledGaussianQuery: "replace-pld",
         GaussianQuery: "tight",
+        ApproximateQuery: "basic",
     },
     "tight": {
         FastMetropolisQuery: "fast-mh-pld",
         BarkerQuery: "barker-pld",
         SubsampledGaussianQuery: "wor-pld",
         GaussianQuery: "tight",
+        ApproximateQuery: "basic",
     },
 }
 """Preset -> kind of query -> accountant: those of the thesis, and the tightest of dpmc.

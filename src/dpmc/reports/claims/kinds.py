@@ -1,9 +1,11 @@
 """Numbers that decide a claim: comparisons of cells, and of clip bounds.
 
 A kind of number is a function of the table, the cells of a case, and the other keys of an entry of a file of
-claims. It returns the number of the case; NaN: a number is missing.
+claims. It returns (..., 1 + RESAMPLES): the number of the case, and what it would be for runs drawn anew
+(`table`); NaN: a number is missing.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,10 +14,10 @@ import numpy as np
 
 from dpmc.base import Array
 from dpmc.metrics.table import RATIO_CLIPPED
-from dpmc.reports.claims.table import At, Cells, ClaimTable
+from dpmc.reports.claims.table import RESAMPLES, At, Cells, ClaimTable
 from dpmc.studies import pinned_hyperparameters
 
-Cases = Iterator[tuple[str, float]]
+Cases = Iterator[tuple[str, Array]]
 Methods = Sequence[str]
 CASE = ("models", "methods", "metrics")  #: most kinds have a case for each
 #: Kinds with a case for each of something else. In an entry, the key `by` says so.
@@ -24,38 +26,42 @@ BY = {
     **dict.fromkeys(("over-models", "inconsistent", "models-that-fall"), ("methods",)),
     "first-reached": ("models", "methods"),
 }
+RATIO_KINDS = ("step", "ratio", "growth", "over-models", "inconsistent", "first-reached", "best")
 NAMING = ("chosen-bound", "in-gap")  #: kinds that yield the names of their cases, too
-REDUCTIONS: dict[str, Callable[[Array], float]] = {
-    "mean": lambda values: np.exp(np.mean(np.log(values))),  # geometric, of those above 0
-    "largest": np.max,
-    "smallest": np.min,
-    "range": np.ptp,
+REDUCTIONS: dict[str, Callable[[Array], Array]] = {
+    "mean": lambda values: np.exp(np.nanmean(np.log(np.where(values > 0.0, values, np.nan)), axis=0)),
+    "share": lambda values: np.nanmean(values, axis=0),
+    "largest": lambda values: np.nanmax(values, axis=0),
+    "smallest": lambda values: np.nanmin(values, axis=0),
+    "range": lambda values: np.nanmax(values, axis=0) - np.nanmin(values, axis=0),
 }
+UNKNOWN = np.full(1 + RESAMPLES, np.nan)
 
 
-def reduced(over: str, values: Iterable[float] | Array) -> float:
-    """Return the geometric mean, largest, smallest or range of the known numbers; NaN for none."""
+def reduced(over: str, values: Iterable[Array] | Array) -> Array:
+    """Return the geometric mean (of those above 0), share, largest … of the known numbers; NaN for none."""
     numbers = np.array([*values], float)
-    known = numbers[numbers > 0.0 if over == "mean" else ~np.isnan(numbers)]
-    return float(REDUCTIONS[over](known)) if len(known) else np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of none: NaN
+        return REDUCTIONS[over](numbers) if len(numbers) else UNKNOWN
 
 
-def quotient(above: Array | float, below: Array | float) -> Array:
+def quotient(above: Array, below: Array) -> Array:
     """Divide; NaN where the divisor is 0."""
     return above / np.where(below == 0.0, np.nan, below)
 
 
-def fraction_of(hits: Sequence[bool] | Array) -> float:
-    """Return the fraction of true values; NaN for none."""
-    return float(np.mean(hits)) if len(hits) else np.nan
+def where_known(hits: Array, numbers: Array) -> Array:
+    """Return hits as numbers, NaN where the number is missing."""
+    return np.where(np.isnan(numbers), np.nan, hits)
 
 
-def level(table: ClaimTable, cells: Cells, over: str = "largest") -> float:
+def level(table: ClaimTable, cells: Cells, over: str = "largest") -> Array:
     """Return the largest or smallest median over the budgets, or their range."""
     return reduced(over, table.column("median", cells))
 
 
-def step(table: ClaimTable, cells: Cells) -> float:
+def step(table: ClaimTable, cells: Cells) -> Array:
     """Return the smallest ratio of the median at a budget to that at the next larger one."""
     medians = table.column("median", cells)
     return reduced("smallest", quotient(medians[:-1], medians[1:]))
@@ -82,85 +88,78 @@ def ratios(
     others, compared = Cells(to_models or cells.models, to or cells.methods, cells.metrics), []
     for epsilon in table.grid(model, method, cells.at):
         values = table.column(of, replace(others, at=to_at or (epsilon,)), to_metric)
-        compared.append(choose(values) if len(values) else np.nan)
-    return quotient(np.array(compared), own) if inverse else quotient(own, np.array(compared))
+        compared.append(choose(values, axis=0) if len(values) else UNKNOWN)
+    pair = own, np.array(compared).reshape(own.shape)
+    return quotient(*pair[::-1]) if inverse else quotient(*pair)
 
 
-def ratio(table: ClaimTable, cells: Cells, over: str = "mean", **to: Any) -> float:
+def ratio(table: ClaimTable, cells: Cells, over: str = "mean", **to: Any) -> Array:
     """Return the ratio of a method to others, over the budgets."""
     return reduced(over, ratios(table, cells, **to))
 
 
-def within(table: ClaimTable, cells: Cells, low: float, high: float, **to: Any) -> float:
+def within(table: ClaimTable, cells: Cells, low: float, high: float, **to: Any) -> Array:
     """Return the share of the budgets at which the ratio of a method to others is between two limits."""
-    return fraction_of([low <= ratio <= high for ratio in ratios(table, cells, **to) if not np.isnan(ratio)])
+    each = ratios(table, cells, **to)
+    return reduced("share", where_known((low <= each) & (each <= high), each))
 
 
-def growth(table: ClaimTable, cells: Cells, **to: Any) -> float:
+def growth(table: ClaimTable, cells: Cells, **to: Any) -> Array:
     """Return the mean ratio over the upper half of the budgets over that of the lower half."""
     halves = (replace(cells, at=half) for half in ("lower half", "upper half"))
     low, high = (ratio(table, half, **to) for half in halves)
     return high / low
 
 
-def over_models(table: ClaimTable, cells: Cells, which: str, **to: Any) -> float:
+def over_models(table: ClaimTable, cells: Cells, which: str, **to: Any) -> Array:
     """Return the smallest, largest or mean of a method's mean ratios on the models."""
     return reduced(which, [ratio(table, part, **to) for _, part in cells.each("models")])
 
 
-def inconsistent(table: ClaimTable, cells: Cells, good: float, bad: float, **to: Any) -> float:
+def inconsistent(table: ClaimTable, cells: Cells, good: float, bad: float, **to: Any) -> Array:
     """Return the smaller of `good` over the least mean ratio on the models, and the largest over `bad`."""
     means = [ratio(table, part, **to) for _, part in cells.each("models")]
-    return float(np.min([good / np.min(means), np.max(means) / bad]))
+    return np.minimum(good / np.min(means, axis=0), np.max(means, axis=0) / bad)
 
 
-def first_reached(table: ClaimTable, cells: Cells, to: Methods) -> float:
+def first_reached(table: ClaimTable, cells: Cells, to: Methods) -> Array:
     """Return the ratio of the least of `to` to a method, by the first of the metrics that both have."""
     others = [table.column("median", replace(part, methods=to)) for _, part in cells.each("metrics")]
     least = np.array([reduced("smallest", medians) for medians in others])
     numbers = quotient(least, table.column("median", cells))
-    return next((number for number in numbers if not np.isnan(number)), np.nan)
+    return next((number for number in numbers if not np.isnan(number[0])), UNKNOWN)
 
 
-def gain(table: ClaimTable, cells: Cells, to: Methods) -> float:
+def gain(table: ClaimTable, cells: Cells, to: Methods = (), to_at: At = "") -> Array:
     """Return the smallest gain over the budgets: a median minus the largest of those of `to` that ran."""
     budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
-    others = [table.column("median", replace(cells, methods=to, at=(epsilon,))) for epsilon in budgets]
-    largest = [reduced("largest", medians) for medians in others]
-    return reduced("smallest", table.column("median", cells) - largest)
+    others = replace(cells, methods=to or cells.methods)
+    compared = [table.column("median", replace(others, at=to_at or (epsilon,))) for epsilon in budgets]
+    largest = [reduced("largest", medians) for medians in compared]
+    return reduced("smallest", table.column("median", cells) - np.reshape(largest, (-1, 1 + RESAMPLES)))
 
 
-def in_errors(table: ClaimTable, cells: Cells, others: Cells) -> Array:
-    """Return differences of medians, in standard errors of the difference."""
-    difference = table.column("median", cells) - table.column("median", others)
-    return quotient(difference, np.hypot(table.column("error", cells), table.column("error", others)))
+def models_that_fall(table: ClaimTable, cells: Cells, errors: float) -> Array:
+    """Return the share of the models on which the median falls, by more than `errors` standard errors.
+
+    It falls from the smallest budget to the largest.
+    """
+    falls = []
+    for _, part in cells.each("models"):
+        ends = [replace(part, at=end) for end in ("smallest", "largest")]
+        (low, high), units = ([table.column(of, end) for end in ends] for of in ("median", "error"))
+        falls += [*quotient(low - high, np.hypot(*units))]
+    return reduced("share", [where_known(fall > errors, fall) for fall in falls])
 
 
-def fall(table: ClaimTable, cells: Cells) -> float:
-    """Return the decrease of the median from the smallest budget to the largest, in standard errors."""
-    return reduced("largest", in_errors(table, replace(cells, at="smallest"), replace(cells, at="largest")))
-
-
-def models_that_fall(table: ClaimTable, cells: Cells, errors: float) -> float:
-    """Return the share of the models on which the median falls by more than `errors` standard errors."""
-    falls = [fall(table, part) for _, part in cells.each("models")]
-    return fraction_of([number > errors for number in falls if not np.isnan(number)])
-
-
-def apart(table: ClaimTable, cells: Cells, to: Methods) -> float:
-    """Return the largest difference over the budgets from the median of `to`, in standard errors."""
-    budgets = table.grid(cells.models[0], cells.methods[0], cells.at)
-    return reduced("largest", np.abs(in_errors(table, cells, replace(cells, methods=to, at=budgets))))
-
-
-def share(table: ClaimTable, cells: Cells, limit: float) -> float:
+def share(table: ClaimTable, cells: Cells, limit: float) -> Array:
     """Return the share of all runs whose value is above `limit`."""
-    return fraction_of([value > limit for runs in table.runs(cells) for value in runs])
+    return reduced("share", [run > limit for runs in table.runs(cells) for run in runs])
 
 
 def best(
     table: ClaimTable, cells: Cells, to: Methods = (), to_at: At = "all", free: str = "", less: bool = False
-) -> float:
+) -> Array:
     """Return the least median of the methods over another least median, or if `less` minus it.
 
     The other is that of `to` at `to_at`, by default of the same methods; or, given `free`, that of the
@@ -170,11 +169,7 @@ def best(
     without_privacy = [at_largest_bound(table, part, cells.metrics[0]) for _, part in table.experiments(free)]
     other = reduced("smallest", without_privacy if free else table.column("median", compared))
     least = reduced("smallest", table.column("median", cells))
-    return least - other if less else float(quotient(least, other))
-
-
-# Clipping experiment: a case is an algorithm without privacy on a model, or on one with the id `model`. Its
-# clip bounds ascend, its cells with them.
+    return least - other if less else quotient(least, other)
 
 
 def increase(table: ClaimTable, cells: Cells) -> Array:
@@ -183,34 +178,35 @@ def increase(table: ClaimTable, cells: Cells) -> Array:
     return distance - distance[-1]
 
 
-def at_largest_bound(table: ClaimTable, cells: Cells, metric: str) -> float:
+def at_largest_bound(table: ClaimTable, cells: Cells, metric: str) -> Array:
     """Return a metric's median at the largest clip bound."""
-    return float(table.column("median", cells, metric)[-1])
+    return table.column("median", cells, metric)[-1]
 
 
 def most_increase(
     table: ClaimTable, cells: Cells, least: float = 0.0, last: int = 0, clipped: float = 2.0
-) -> float:
+) -> Array:
     """Return the largest increase of the MMD over `last` bounds ≥ `least`, clipped below `clipped`."""
-    chosen = (table.bounds(cells) >= least) & (table.column("median", cells, RATIO_CLIPPED) < clipped)
-    return reduced("largest", np.where(chosen, increase(table, cells), np.nan)[:-1][-last:])
+    few = table.column("median", cells, RATIO_CLIPPED)[:, 0] < clipped
+    chosen = (table.bounds(cells) >= least) & few
+    return reduced("largest", np.where(chosen[:, None], increase(table, cells), np.nan)[:-1][-last:])
 
 
-def late_bounds(table: ClaimTable, cells: Cells, limit: float) -> float:
+def late_bounds(table: ClaimTable, cells: Cells, limit: float) -> Array:
     """Return the share of bounds without convergence in the lower half, less that in the upper half."""
-    ran = ~np.isnan(table.column("median", cells, "iterations"))
+    ran = ~np.isnan(table.column("median", cells, "iterations")[:, 0])
     rhat = table.column("median", cells, "rhat_max")[ran]
     late, half = ~(rhat < limit), len(rhat) // 2  # late without an R-hat, too: chains that never moved
     known = half > 0 and not np.isnan(rhat).all()
-    return fraction_of(late[:half]) - fraction_of(late[-half:]) if known else np.nan
+    return late[:half].mean(axis=0) - late[-half:].mean(axis=0) if known else UNKNOWN
 
 
-def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> float:
+def stray_bounds(table: ClaimTable, cells: Cells, far: float, last: int = 0) -> Array:
     """Return the share of the `last` bounds (0: all) with a run `far` above the largest bound's median."""
     largest = table.column("median", cells, "mmd")[-1]
     runs = table.runs(cells, "mmd")[-last:]
-    known = all(map(len, runs)) and not np.isnan(largest)
-    return fraction_of([max(values) > largest + far for values in runs]) if known else np.nan
+    known = all(map(len, runs)) and not np.isnan(largest[0])
+    return reduced("share", [values.max(axis=0) > largest + far for values in runs]) if known else UNKNOWN
 
 
 def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> Cases:
@@ -220,14 +216,14 @@ def chosen_bound(table: ClaimTable, methods: Mapping[str, tuple[str, str]]) -> C
         model = study.models[cells.models[0]].model
         method, key = methods[name.partition(",")[0]]
         if method not in study.methods or model not in study.models:
-            yield f"{method}, {model}", np.nan
+            yield f"{method}, {model}", UNKNOWN
             continue
         chosen = float(pinned_hyperparameters(study, model, method).values[key])
         below = increase(table, cells)[table.bounds(cells) <= chosen]
-        yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else np.nan
+        yield f"{method}, {model}, bound {chosen:g}", below[-1] if len(below) else UNKNOWN
 
 
 def in_gap(table: ClaimTable, model: str, low: float, high: float) -> Cases:
     """Yield the share of the model's runs whose fraction clipped lies between two limits."""
     cells = [runs for _, part in table.experiments(model) for runs in table.runs(part, RATIO_CLIPPED)]
-    yield model, fraction_of([low < value < high for runs in cells for value in runs])
+    yield model, reduced("share", [(low < run) & (run < high) for runs in cells for run in runs])

@@ -46,7 +46,7 @@ def draw(given: ToDraw) -> Figure:
         numbers = {"epsilon": float, "iterations": int}
         known = read_table(PUBLISHED_RESULTS / "accountants.csv", columns, "a table of curves", numbers)
         known = known[known["model"] == model]
-    figure, panels = layout.panels(len(methods), len(methods), 2.3, sharey=True)
+    figure, panels = layout.panels(how.wide, len(methods), how.columns or 1, 1.5, sharex=True, sharey=True)
     entries: layout.Entries = {}
     for axes, method in zip(panels, methods, strict=True):
         look = style.method_styles(study.methods)[method]
@@ -59,9 +59,10 @@ def draw(given: ToDraw) -> Figure:
             if known is not None:
                 rows = known[(known["method"] == method) & (known["accountant"] == published)]
                 axes.plot(rows["epsilon"], rows["iterations"], **CIRCLE, markevery=4, zorder=3)
-        axes.set(title=look.title, xlabel="privacy budget ε (total)", xlim=(0.0, 6.15))
+        axes.set(title=look.title, xlim=(0.0, 6.15), ylabel="iterations")
         axes.yaxis.grid(True)
-    panels[0].set(ylabel="iterations", ylim=(0.0, None))  # of all panels, which share the axis
+    panels[-1].set_xlabel("privacy budget ε (total)")
+    panels[0].set_ylim(bottom=0.0)  # of all panels, which share the axis
     layout.set_plain_numbers(panels[0].yaxis)
     if known is not None:
         entries[f"published, every fourth point: {how.published}"] = CIRCLE

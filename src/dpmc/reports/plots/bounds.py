@@ -1,7 +1,8 @@
 """Kind `bounds`: samplers without privacy, by their clip bound and by the fraction of log ratios clipped.
 
-A box for each algorithm and clip bound, a panel for each metric; the first metric also as one point a chain,
-against the fraction of its log ratios that was clipped. Chains of the thesis's Figure 6.2 beside ours.
+A box for each algorithm and clip bound, a panel for each metric; the first metric also as one point a bound,
+medians with quartiles, against the fraction of the log ratios that was clipped. Chains of the thesis's Figure
+6.2 beside ours.
 """
 
 from pathlib import Path
@@ -51,16 +52,20 @@ def draw(given: ToDraw) -> Figure:
     shown = [(main, False), (main, True), *((metric, False) for metric in others)]
     panels = [(model, metric, by_fraction) for model in models for metric, by_fraction in shown]
     tables = {model: _chains(given, results, model) for model in models}
-    figure, axes_of_panels = layout.panels(len(panels), how.columns or 2, 1.7)
+    figure, axes_of_panels = layout.panels(how.wide, len(panels), how.columns or 2, 1.5)
     first: dict[object, Axes] = {}  # panels whose axes others share
     for axes, (model, metric, by_fraction) in zip(axes_of_panels, panels, strict=True):
         chains, exact = tables[model]
         layout.share_axis(axes, "y", (metric, model), first)
-        if by_fraction:  # one point a chain
+        if by_fraction:  # one point a clip bound
             layout.share_axis(axes, "x", RATIO_CLIPPED, first)
             both = chains.dropna(subset=[RATIO_CLIPPED, metric])
             for (published, algorithm), rows in both.groupby(["published", "algorithm"], sort=False):
-                axes.plot(rows[RATIO_CLIPPED], rows[metric], **_point(style.STYLES[algorithm], published))
+                at = rows.groupby("bound")[[RATIO_CLIPPED, metric]].quantile([0.25, 0.5, 0.75]).unstack()
+                (x0, x, x1), (y0, y, y1) = (at[name].to_numpy().T for name in (RATIO_CLIPPED, metric))
+                look, errors = style.STYLES[algorithm], [(x - x0, x1 - x), (y - y0, y1 - y)]
+                how_drawn = {"elinewidth": 0.6, "ecolor": look.edge, **_point(look, published)}
+                axes.errorbar(x, y, xerr=errors[0], yerr=errors[1], **how_drawn)
             axes.set(title="by the fraction clipped", xlabel=style.metric_label(RATIO_CLIPPED))
         else:
             _draw_boxes(axes, chains, metric)
@@ -89,7 +94,7 @@ def draw(given: ToDraw) -> Figure:
         entries[f"published: {how.published}"] = (Line2D([], [], **marks.PUBLISHED), *hollow)
         entries["exact samples, published"] = EXACT_MARK
     entries |= {guide.label: marks.REFERENCE for guide in how.lines}
-    layout.add_legend(figure, entries, columns=2, handler_map={tuple: HandlerTuple(ndivide=None)})
+    layout.add_legend(figure, entries, handler_map={tuple: HandlerTuple(ndivide=None)})
     return figure
 
 
@@ -139,8 +144,8 @@ def _draw_boxes(axes: Axes, chains: pd.DataFrame, metric: str) -> None:
 
 
 def _point(look: MethodStyle, published: bool = False) -> dict[str, Any]:
-    """Return how a chain looks: ours full, a published one hollow and pale."""
-    hollow = {"mfc": "none", "mec": style.mixed_colour(look.colour, "#FFFFFF", 0.4), "mew": 0.5}
+    """Return how the chains of a clip bound look: ours full, published ones hollow."""
+    hollow = {"mfc": "white", "mec": style.mixed_colour(look.colour, "#FFFFFF", 0.2), "mew": 0.6}
     full = {"mfc": look.colour, "mec": "white", "mew": 0.2}
-    how = {"ls": "none", "marker": look.marker, "ms": 2.8, "zorder": 3 if published else 4}
+    how = {"ls": "none", "marker": look.marker, "ms": 3.4, "zorder": 3 if published else 4}
     return how | (hollow if published else full)

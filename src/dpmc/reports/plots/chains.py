@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from scipy.ndimage import gaussian_filter
@@ -30,8 +31,10 @@ WIDTH = 1.5  # of the density's kernel, in bins
 REGION = 0.95  # share of the posterior within the line
 PANELS_PER_ROW = 5
 RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
+RUN_LINES = {"best": style.SOLID, "median": style.DASHED, "worst": style.DOTTED}
 REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
 DRAWS_SHOWN = 400  # of a run
+BINS = 60  # a side, of a joint density
 INTERVAL = (0.05, 0.95)  # ends of an interval of 90 %, as quantiles
 MOST_PANELS = 12  # of a model, a panel each
 TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
@@ -88,16 +91,18 @@ def density(given: ToDraw) -> Figure:
     ranked = np.sort(smoothed(exact).ravel())[::-1]
     edge = ranked[np.searchsorted(ranked.cumsum(), REGION)] / ranked[0]
     middles = [0.5 * (side[1:] + side[:-1]) for side in edges]
-    figure, axes_of_panels = layout.panels(len(panels), PANELS_PER_ROW, 1.9, sharex=True, sharey=True)
+    figure, axes_of_panels = layout.panels(
+        how.wide, len(panels), PANELS_PER_ROW, 1.5, sharex=True, sharey=True
+    )
     for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
-        axes.set_title(title.replace(", ", "\n"), fontsize=7.5)
+        axes.set_title(title.replace(", ", "\n"), fontsize=style.SMALL)
         axes.locator_params(nbins=4)
         shares = smoothed(counts).T / ranked[0]  # the first axis of the bins is θ₁
         mesh = axes.pcolormesh(*edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)
         region = smoothed(exact).T / ranked[0]
         axes.contour(*middles, region, levels=[edge], colors=[style.INK], linewidths=0.5)
         # the corner that no density of the mixture reaches
-        axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=7, color=style.INK)
+        axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=style.SMALL)
     for axes in axes_of_panels[-PANELS_PER_ROW:]:
         axes.tick_params(labelbottom=True)
     figure.supxlabel("θ₁")
@@ -108,7 +113,7 @@ def density(given: ToDraw) -> Figure:
 
 
 def smoothed(counts: Array) -> Array:
-    """Return counts as shares, smoothed by a normal kernel."""
+    """Return counts of bins as shares, smoothed by a normal kernel, in their shape."""
     return gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
 
 
@@ -132,7 +137,7 @@ def directions(given: ToDraw) -> Figure:
     study, how = given.study, given.declared
     cells = direction_cells(study, how)
     looks = style.of_pairs(study, pairs_of(study, how), how.titles)
-    figure, panels = layout.panels(len(cells), min(2, len(cells)), 2.3, sharey=True)
+    figure, panels = layout.panels(how.wide, len(cells), how.columns or 1, 1.6, sharey=True)
     for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
         problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
         layout.set_groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
@@ -145,8 +150,7 @@ def directions(given: ToDraw) -> Figure:
         layout.scale_y(axes, Axis(scale="log"))
         axes.set_title(f"{look.title}, ε = {cell[2]}")
         model = style.model_name(study, cell[0], how.titles).partition(",")[0]
-        axes.set_xlabel(f"direction of the {model}, stiffest first")
-    panels[0].set_ylabel("variance / exact")
+        axes.set(xlabel=f"direction of the {model}, stiffest first", ylabel="variance / exact")
     entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
     layout.add_legend(figure, entries | {how.beside: marks.PARTNER})
     return figure
@@ -160,7 +164,7 @@ def _ratios(given: ToDraw, cell: CellKey, problem: Problem) -> dict[int, list[fl
 
 
 def variance_ratios(draws: Array, problem: Problem) -> Array:
-    """Return the draws' variance over the exact one along the exact principal directions, stiffest first."""
+    """Return the variance of draws (n, d) over the exact one on principal axes (d,), stiffest first."""
     values, directions = np.linalg.eigh(problem.exact.posterior_covariance)
     return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
 
@@ -195,13 +199,13 @@ def coefficients(given: ToDraw) -> Figure:
                     name = chains.parameters[number] if chains.parameters else f"θ[{number}]"
                     of_one = np.array([kept[:, number].mean(), *np.quantile(kept[:, number], INTERVAL)])
                     runs.setdefault((model, name), []).append((place, method, of_one))
-    figure, panels = layout.panels(len(runs), min(len(runs), how.columns or 2), 1.9)
+    figure, panels = layout.panels(how.wide, len(runs), min(len(runs), how.columns or 2), 1.6)
     for axes, ((model, name), bars) in zip(panels, runs.items(), strict=True):
         for place, method, (mean, low, high) in bars:
             axes.vlines(place, low, high, color=looks[method].colour, linewidth=1.0)
             axes.plot(place, mean, marker="o", markersize=2.5, color=looks[method].colour)
         layout.set_groups(axes, [f"ε = {epsilon}" for epsilon in groups[model]])
-        axes.set_title(f"{style.model_name(study, model, how.titles)}: {name}", fontsize=7.0)
+        axes.set_title(f"{style.model_name(study, model, how.titles)}: {name}", fontsize=style.SMALL)
     layout.add_legend(figure, entries)
     return figure
 
@@ -234,30 +238,81 @@ def single_runs(given: ToDraw) -> Figure:
         medians = {cell: float(np.median(results.values(*cell, "mmd") or np.inf)) for cell in cells}
         ranked = sorted(cells, key=medians.__getitem__)
         shown = [(next(cell for cell in ranked if cell[0] == model), "median") for model in models]
-        columns = how.columns or 3
-    row, share = style.TEXT_WIDTH / columns + 0.1, not several
-    figure, panels = layout.panels(len(shown), columns, row, sharex=share, sharey=share)
+        columns = how.columns or 2
+    row, share = (style.TWO_COLUMNS if how.wide else style.COLUMN) / columns + 0.1, not several
+    figure, panels = layout.panels(how.wide, len(shown), columns, row, sharex=share, sharey=share)
     problems = {model: problem_of(study, model, exact=True) for model in models}
-    looks = style.method_styles(study.methods)
+    looks, dots = style.method_styles(study.methods), layout.Entries()
     for axes, (cell, run) in zip(panels, shown, strict=True):
-        look, (seed, mmd) = looks[cell[1]], chosen_run(results, cell, run)
+        title, (seed, mmd) = how.titles.get(cell[1]) or looks[cell[1]].title, chosen_run(results, cell, run)
+        dot = {**DOT, "color": style.mixed_colour(looks[cell[1]].colour, "#000000", 0.2)}
+        dots[f"a draw of {title}"] = {**dot, "markersize": 5}
         draw_exact(axes, problems[cell[0]])
         if seed:
             draws = equally_spaced(kept_draws(chain_path(given.results, study, cell, seed)), DRAWS_SHOWN)
-            axes.plot(*draws[:, :2].T, **DOT, color=style.mixed_colour(look.colour, "#000000", 0.2), zorder=3)
-        above = [style.model_name(study, cell[0], how.titles), look.title] if several else [look.title, run]
-        says = f"MMD {mmd:.2f}" if seed else "no run has an MMD"
-        axes.set_title(f"{above[0]}\n{above[1]}, {says}", fontsize=7.0)
+            axes.plot(*draws[:, :2].T, **dot, zorder=3)
+        number = f"{mmd:.2f}" if seed else "none"
+        says = f"{title}, MMD {number}" if several else f"{run}, {number}"
+        if several or run == next(iter(RUNS)):  # a method's name is above its column
+            above = style.model_name(study, cell[0], how.titles) if several else title.replace(", ", ",\n")
+            says = f"{above}\n{says}"
+        axes.set_title(says, fontsize=style.SMALL)
         axes.set_box_aspect(1.0)
-        axes.locator_params(nbins=12 // columns)  # as their numbers have room
+        axes.locator_params(nbins=max(2, 12 // columns))  # as their numbers have room
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
     shades = {f"{100 * part:.0f} % of the exact posterior": Patch(fc=REGIONS[part]) for part in REGIONS}
-    big = {**DOT, "markersize": 5}
-    exact = {"an exact draw (d > 2)": {**big, "color": REGIONS[0.5]}}
+    exact = {"an exact draw (d > 2)": {**DOT, "markersize": 5, "color": REGIONS[0.5]}}
     deep = any(problem.dimension > 2 for problem in problems.values())
-    run_draw = {"a draw of the private run": {**big, "color": style.INK}}
-    layout.add_legend(figure, shades | (exact if deep else {}) | run_draw, columns=2)
+    layout.add_legend(figure, shades | (exact if deep else {}) | dots)
+    return figure
+
+
+marginals_reads = single_runs_reads
+
+
+def marginals(given: ToDraw) -> Figure:
+    """Return the figure: joint densities of median runs, and marginals of the best, median and worst ones.
+
+    Of one model of two parameters, a method a column (Figure 2 of the DP-HMC paper).
+    """
+    study, how, results = given.study, given.declared, Results(given.metrics, given.study)
+    cells, looks = cells_of_runs(study, how), style.method_styles(study.methods)
+    surface, levels = exact_regions(problem_of(study, cells[0][0], exact=True))
+    sides = (surface.first, surface.second)
+    edges = np.array([np.linspace(side[0], side[-1], BINS + 1) for side in sides])
+    figure, panels = layout.panels(how.wide, 3 * len(cells), len(cells), 1.3, sharex="row", sharey="row")
+    for column, cell in enumerate(cells):
+        look, (joint, *below) = looks[cell[1]], panels[column :: len(cells)]
+        joint.set_title((how.titles.get(cell[1]) or look.title).replace(", ", ",\n"), fontsize=style.SMALL)
+        joint.contour(
+            *sides, surface.values, levels=levels[:1], colors=[style.INK], linewidths=0.5, linestyles="solid"
+        )
+        joint.set(xlabel="θ₁", ylabel="" if column else "θ₂")
+        for axis, axes in enumerate(below):
+            exact = np.exp(surface.values).sum(axis=axis)
+            axes.fill_between(sides[axis], exact / np.trapezoid(exact, sides[axis]), color=REGIONS[0.95])
+            axes.set(xlabel=("θ₁", "θ₂")[axis], ylabel="" if column else "density")
+        for run, line in RUN_LINES.items():
+            if not (seed := chosen_run(results, cell, run)[0]):
+                continue
+            draws = kept_draws(chain_path(given.results, study, cell, seed))
+            shares = smoothed(bin_counts(draws, edges)[0].astype(float))
+            if run == "median":
+                palette = LinearSegmentedColormap.from_list("", ["white", look.colour])
+                joint.pcolormesh(*edges, shares.T, cmap=palette, rasterized=True)
+            for axis, axes in enumerate(below):
+                middles, density = 0.5 * (edges[axis][1:] + edges[axis][:-1]), shares.sum(axis=1 - axis)
+                axes.plot(middles, density / np.diff(edges[axis]), color=look.edge, lw=0.8, ls=line)
+    for axes in panels:
+        axes.locator_params(axis="x", nbins=2)
+        layout.set_plain_numbers(axes.xaxis)
+    entries: layout.Entries = {
+        **{f"{run} run": {"color": style.INK, "lw": 0.8, "ls": line} for run, line in RUN_LINES.items()},
+        "95 % of the exact posterior": {"color": style.INK, "lw": 0.5},
+        "exact marginal": Patch(facecolor=REGIONS[0.95]),
+    }
+    layout.add_legend(figure, entries)
     return figure
 
 
@@ -273,9 +328,14 @@ def draw_exact(axes: Axes, problem: Problem) -> None:
     if problem.dimension > 2:
         axes.plot(*problem.exact.reference[:, :2].T, **DOT, color=REGIONS[0.5], zorder=1)
         return
+    surface, levels = exact_regions(problem)
+    axes.contourf(surface.first, surface.second, surface.values, levels=levels, colors=[*REGIONS.values()])
+
+
+def exact_regions(problem: Problem) -> tuple[Surface, list[float]]:
+    """Return the log posterior of two parameters, and its levels at the edges of `REGIONS` and its peak."""
     low, high = np.quantile(problem.exact.reference, [TAIL, 1.0 - TAIL], axis=0)
     surface = Surface(problem, 1.1 * low - 0.1 * high, 1.1 * high - 0.1 * low)
     ranked = np.sort(surface.values, axis=None)[::-1]
     mass = np.cumsum(np.exp(ranked))
-    levels = [*(ranked[np.searchsorted(mass, share * mass[-1])] for share in REGIONS), 0.0]
-    axes.contourf(surface.first, surface.second, surface.values, levels=levels, colors=[*REGIONS.values()])
+    return surface, [*(float(ranked[np.searchsorted(mass, share * mass[-1])]) for share in REGIONS), 0.0]

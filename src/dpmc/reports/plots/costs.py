@@ -79,7 +79,7 @@ def by_rows(given: ToDraw) -> Figure:
     rows = {model: number_of_rows(study, model) for model in models_of(study, how.models)}
     models = sorted(rows, key=lambda model: rows[model])
     entries: layout.Entries = {}
-    figure, places = layout.panels(len(how.metric), len(how.metric), 2.4)
+    figure, places = layout.panels(how.wide, len(how.metric), how.columns or 1, 1.8)
     for axes, metric in zip(places, how.metric, strict=True):
         for method in methods_of(study, how.methods, models):
             look = style.line_style(study, method, how.titles.get(method, ""))

@@ -8,57 +8,64 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from dpmc.reports.plots import style
 from dpmc.studies.figures import Axis as AxisKeys
 
-LONG_TEXT = 32  # letters of a legend's entry, of which only two stand side by side
-LEGEND_ROW = 0.17  # inches
+MOST_ENTRIES = 4  # of a legend, side by side
+ROOM = {"x": 1.3, "y": 2.0}  # decades of an axis whose ticks are 1, 2, 5
 
 # of a legend: text -> what it explains: an artist, several side by side, or the properties of a line
 Entries = dict[str, Any]
 
 
-def panels(count: int, columns: int, row: float, **shared: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the text's width and its panels, `row` inches high; a last one alone is wide."""
+def panels(wide: bool, count: int, columns: int, row: float, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of one column of a paper, or of two, and its panels, `row` inches high."""
     rows = -(-count // columns)
-    figure = Figure(figsize=(style.TEXT_WIDTH, row * rows), layout="constrained")
+    size = style.TWO_COLUMNS if wide else style.COLUMN, row * rows
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
     for spare in axes[count:]:
         spare.remove()
-    if columns == 2 and count % 2:
-        axes[count - 1].set_subplotspec(axes[0].get_gridspec()[-1, :])
     return figure, axes[:count]
 
 
-def add_legend(figure: Figure, entries: Entries, columns: int = 0, **how: Any) -> None:
-    """Explain entries above the panels; by default in three columns, or two if texts are long."""
+def add_legend(figure: Figure, entries: Entries, **how: Any) -> None:
+    """Explain entries above the panels, as many side by side as the figure has room for."""
     handles = [Line2D([], [], **look) if isinstance(look, dict) else look for look in entries.values()]
-    columns = columns or (3 if max(map(len, entries)) <= LONG_TEXT else 2)
-    figure.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
-    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (-(-len(entries) // columns) + 1))
+    for columns in range(min(MOST_ENTRIES, len(entries)), 0, -1):
+        legend = figure.legend(handles, list(entries), loc="outside upper left", ncols=columns, **how)
+        size = legend.get_window_extent()
+        if size.width <= figure.bbox.width or columns == 1:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
+
+
+def in_digits(x: float, _: object = None) -> str:
+    """Return a number written out, thousands apart, from a million on in millions (M)."""
+    text = f"{x / 1e6:,.7g} M" if abs(x) >= 1e6 else f"{x:,.5f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−")
 
 
 def set_plain_numbers(axis: Axis) -> None:
-    """Write the numbers of an axis out, thousands apart, not as powers of ten."""
-    axis.set_major_formatter(StrMethodFormatter("{x:,.7g}"))
+    """Write the numbers of an axis out, not as powers of ten."""
+    axis.set_major_formatter(FuncFormatter(in_digits))
     axis.set_minor_formatter(NullFormatter())
 
 
 def set_logarithmic(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Give a panel a logarithmic axis: ticks by its decades, plain numbers if they are short."""
+    """Give a panel a logarithmic axis: ticks by its decades, as many as have room, and plain numbers."""
     axes.set(**{f"{which}scale": "log"})
     axes.autoscale_view()  # margins of the new scale
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     decades = np.log10(high / low)
-    subs = (1.0, 2.0, 5.0) if decades < 2.0 else (1.0, 3.0) if decades < 3.5 else (1.0,)
+    subs = (1.0, 2.0, 5.0) if decades < ROOM[which] else (1.0, 3.0) if decades < 1.8 * ROOM[which] else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs, numticks=8))
     axis.set_minor_locator(LogLocator(subs=range(1, 10), numticks=20))
-    axis.set_minor_formatter(NullFormatter())
-    if low > 1e-4 and high < 1e6:
-        set_plain_numbers(axis)
+    set_plain_numbers(axis)
 
 
 def set_groups(axes: Axes, names: Sequence[str]) -> None:

@@ -51,12 +51,20 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
         name, _, dimension = style.MODEL_TITLES.get(spec.model, spec.model).partition(", ")
         lines = [*name.split(" ", 1), dimension] if len({study.model(m).model for m in models}) > 1 else []
         names.append("\n".join(filter(None, [*lines, f"ε = {spec.tuning_epsilon}"])))
-    figure, panels = layout.panels(len(PANELS), 1, 1.1, sharex=True)
+    figure, panels = layout.panels(True, len(PANELS), 1, 1.0, sharex=True)
     for axes, (quantity, label, scale, level, line) in zip(panels, PANELS, strict=True):
         layout.set_groups(axes, names)
+        axes.margins(y=0.12)  # no mark on the frame
+        if level:
+            axes.axhline(level, **line)
         for search in searches:
-            look, summaries = looks[search["method"]], search["search"]
-            x = marks.place(models.index(search["model"]), list(looks).index(search["method"]), len(looks))
+            look, summaries, model = looks[search["method"]], search["search"], search["model"]
+            beside = [
+                method
+                for method in looks
+                if any((s["model"], s["method"]) == (model, method) for s in searches)
+            ]
+            x = marks.place(models.index(model), beside.index(search["method"]), len(beside))
             ends = []
             for summary, how in ((summaries["pinned"], BEFORE), (summaries["chosen"], AFTER)):
                 end = clip_fraction(summary) if quantity == "clip_fraction" else summary.get(quantity)
@@ -70,12 +78,10 @@ def draw(searches: Sequence[dict[str, Any]], study: Study) -> Figure:
                 axes.errorbar([x], [ends[-1]], [error], lw=2.0, color=look.colour, zorder=2)
         axes.set_ylabel(label)
         layout.scale_y(axes, scale)
-        if level:
-            axes.axhline(level, **line)
     figure.align_ylabels()
     entries = {look.title: {**AFTER, "marker": look.marker, "color": look.colour} for look in looks.values()}
     entries["ring: before the search"] = {**BEFORE, "marker": "o", "color": style.INK}
     entries["best for a walk of small steps"] = BEST_LINE
     entries["limit of the search"] = LIMIT_LINE
-    layout.add_legend(figure, entries, columns=3)
+    layout.add_legend(figure, entries)
     return figure

@@ -47,6 +47,7 @@ class Curve:
 
     look: MethodStyle
     points: Array
+    text: str = ""  # above its begin
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -104,6 +105,9 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
             else:
                 x = max(results.values(*cell, panel.x.of), default=np.nan)
             values = results.values(*cell, panel.metric)
+            if panel.metric == "ess_bulk_min":  # the estimate is at most n log₁₀ n, above n it means nothing
+                kept = sum(length // 2 + 1 for length in results.values(*cell, "iterations"))
+                values = [value for value in values if value <= kept * study.chains]
             if values and not np.isnan(x):
                 cells.setdefault(look, []).append((x, values))
     shown = []
@@ -116,15 +120,13 @@ def curves(results: Results, study: Study, panel: Shown) -> list[Curve]:
     return shown
 
 
-def draw(
-    given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None, further: layout.Entries | None = None
-) -> Figure:
-    """Return the figure; `along` gives curves of panels along chains, `further` entries of the legend."""
+def draw(given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None) -> Figure:
+    """Return the figure; `along` gives curves of panels along chains."""
     study, how = given.study, given.declared
     panels = panels_of(study, how)
     results = Results(given.metrics, study)
     columns = min(how.columns or 2, len(panels))
-    figure, places = layout.panels(len(panels), columns, 2.1 if len(panels) <= 3 * columns else 1.75)
+    figure, places = layout.panels(how.wide, len(panels), columns, 1.6)
     first: dict[object, Axes] = {}  # panels whose axes others share
     same_x = len({panel.x for panel in panels}) == 1
     entries: layout.Entries = {}
@@ -149,13 +151,14 @@ def draw(
     entries |= {line.label: marks.REFERENCE for line in how.lines}
     if how.diagonal:
         entries[how.diagonal] = DIAGONAL
-    layout.add_legend(figure, entries | (further or {}))
+    layout.add_legend(figure, entries)
     return figure
 
 
 def _draw_chains(axes: Axes, curve: Curve, index: int, band: bool, steps: bool) -> None:
     """Draw a curve along chains: many points, and sparse markers, kept apart by the curve's index."""
     x, median, low, high = curve.points
+    axes.annotate(curve.text, (x[0], median[0]), (0, 3), textcoords="offset points", fontsize=style.SMALL)
     drawn = "steps-post" if steps else "default"
     axes.plot(x, median, **curve.look.line2d, drawstyle=drawn, markevery=(0.03 * (index % 7), 0.24))
     if band:
@@ -193,7 +196,7 @@ def _draw_panel(axes: Axes, panel: Shown, shown: list[Curve], given: ToDraw) -> 
             place = placed.index(curve) - (len(placed) - 1) / 2 if curve in placed else 0.0
             draw_cells(axes, curve, ASIDE * place)
     if not shown:
-        axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=7, color=style.INK)
+        axes.text(0.5, 0.5, "no results", transform=axes.transAxes, ha="center", fontsize=style.SMALL)
     for line in given.declared.lines:
         if line.upright == panel.x.of:
             axes.axvline(line.at, **marks.REFERENCE, zorder=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from dpmc.base import AffineModel, Array, Draws, State
@@ -36,10 +37,11 @@ TRAJECTORY_EPSILON = 1.0
 LEAPFROGS = 48
 FRAMES = range(0, LEAPFROGS, 4)  # the thesis's: its last is four steps before the end
 START_POSITION = (0.0, 1.0)  # of the chain
-HALF_WIDTH = 3.9
+AROUND = 0.9  # around both paths
 LOOK = style.STYLES[METHOD]
 PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
 PUBLISHED_PATH: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
+PUBLISHED_START: dict[str, Any] = {**START, "marker": "s", "mfc": "white", "ms": 3.0}
 LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 NEEDS_METRIC = False
@@ -57,8 +59,8 @@ def draw(given: ToDraw) -> Figure:
     if not problems:
         needed = "a model of two parameters that has a ratio_form and exact posterior draws"
         raise DpmcError(f"study {study.name}: kind maps needs {needed}")
-    columns = min(how.columns or 3, len(problems))
-    figure, axes_of_panels = layout.panels(len(problems), columns, 2.2)
+    columns = min(how.columns or 2, len(problems))
+    figure, axes_of_panels = layout.panels(how.wide, len(problems), columns, 1.75)
     for axes, problem in zip(axes_of_panels, problems, strict=True):
         half_width = how.half_widths.get(problem.label, how.half_widths.get(problem.model_id))
         low, high = box_of(problem, half_width)
@@ -68,23 +70,21 @@ def draw(given: ToDraw) -> Figure:
         axes.locator_params(axis="x", nbins=3)
         axes.locator_params(axis="y", nbins=4)
         axes.set_title(style.model_name(study, problem.label, how.titles))
-    shades = "log posterior within ½, 2, 4½, 8, 12½, 18 of its maximum"
-    entries: layout.Entries = {"start of a chain": START, shades: Patch(facecolor=DARKEST)}
-    layout.add_legend(figure, entries, columns=2)
+    layout.add_legend(figure, {"start of a chain": START, "exact posterior": Patch(facecolor=DARKEST)})
     return figure
 
 
 def box_of(problem: Problem, half_width: float | None = None) -> tuple[Array, Array]:
-    """Return the corners of the part of the plane to show, with all starts; a square if it nearly is."""
+    """Return the corners (2,) of the plane's part to show, with all starts; a square if it nearly is."""
     if half_width:
         low, high = problem.exact.posterior_mean - half_width, problem.exact.posterior_mean + half_width
     else:
         draws = problem.exact.reference[:STRETCHED_DRAWS]
         stretched = draws.mean(axis=0) + STRETCH * (draws - draws.mean(axis=0))
         low, high = stretched.min(axis=0), stretched.max(axis=0)
-    margin = 0.03 * (high - low)
-    low = np.minimum(low, problem.starts.min(axis=0) - margin)
-    high = np.maximum(high, problem.starts.max(axis=0) + margin)
+    first, last = problem.starts.min(axis=0), problem.starts.max(axis=0)
+    margin = 0.05 * (np.maximum(high, last) - np.minimum(low, first))  # no start on the frame
+    low, high = np.minimum(low, first - margin), np.maximum(high, last + margin)
     if (high - low).max() < COMPARABLE * (high - low).min():
         lacking = 0.5 * ((high - low).max() - (high - low))
         low, high = low - lacking, high + lacking
@@ -128,30 +128,34 @@ def trajectory(given: ToDraw) -> Figure:
     problem = problem_of(given.study, label, exact=True)
     points = leapfrog_points(given.study, label, problem)
     known = pd.read_csv(PUBLISHED_RESULTS / "hmc_trajectory.csv") if given.declared.published else None
-    corner, limits = np.full(2, HALF_WIDTH), (-HALF_WIDTH, HALF_WIDTH)
-    surface = Surface(problem, -corner, corner)
-    figure, panels = layout.panels(len(FRAMES), 4, 1.6, sharex=True, sharey=True)
+    paths = points if known is None else np.vstack([points, known[["theta_1", "theta_2"]]])
+    low, high = paths.min(axis=0) - AROUND, paths.max(axis=0) + AROUND
+    low = high - (high - low).max()  # a square
+    surface = Surface(problem, low, high)
+    figure, panels = layout.panels(given.declared.wide, len(FRAMES), 6, 1.15, sharex=True, sharey=True)
     for step, axes in zip(FRAMES, panels, strict=True):
         surface.draw(axes)
         axes.plot(*points[: step + 1].T, **PATH, zorder=3)
         if known is not None:  # the thesis's frame j has the first j - 1 points of its path
-            rows = known[(known["frame"] == step + 1) & (known["object"] == "trajectory")]
-            axes.plot(rows["theta_1"], rows["theta_2"], **PUBLISHED_PATH, zorder=3)
+            for kind, look in (("trajectory", PUBLISHED_PATH), ("start", PUBLISHED_START)):
+                rows = known[(known["frame"] == step + 1) & (known["object"] == kind)]
+                axes.plot(rows["theta_1"], rows["theta_2"], **look, zorder=3)
         if step > 0:
             axes.plot(*points[step], **LAST, zorder=4)
         axes.plot(*points[0], **START, zorder=4)
-        axes.set(title=f"step {step}", xlim=limits, ylim=limits, box_aspect=1.0)
-        axes.set(xticks=[-3, 0, 3], yticks=[-3, 0, 3])
+        axes.set(title=f"step {step}", xlim=(low[0], high[0]), ylim=(low[1], high[1]), box_aspect=1.0)
+        axes.locator_params(nbins=4, integer=True)
     figure.supxlabel("θ₁")
     figure.supylabel("θ₂")
     entries: layout.Entries = {
-        "start of the trajectory": START,
-        "steps so far": PATH,
-        "the step of the title": LAST,
+        "our start": START,
+        "our steps so far": PATH,
+        "our step of the title": LAST,
         "posterior": Patch(facecolor=DARKEST),
     }
     if known is not None:
-        entries[f"published path: {given.declared.published}"] = PUBLISHED_PATH
+        path = Line2D([], [], **PUBLISHED_PATH), Line2D([], [], **PUBLISHED_START)
+        entries[f"published path, its start: {given.declared.published}"] = path
     layout.add_legend(figure, entries)
     return figure
 

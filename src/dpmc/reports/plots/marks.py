@@ -17,7 +17,13 @@ from dpmc.reports.plots.style import MethodStyle
 GROUP_WIDTH = 0.86  # of the distance between two groups
 MEDIAN = "_median"  #: label of our medians; the underscore keeps it out of legends
 REFERENCE: dict[str, Any] = {"color": style.GREY, "linewidth": 0.7, "linestyle": (0, (4, 3))}
-NOTE: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": 7, "color": style.INK, "zorder": 6}
+NOTE: dict[str, Any] = {
+    "rotation": 90,
+    "ha": "center",
+    "fontsize": style.SMALL,
+    "color": style.INK,
+    "zorder": 6,
+}
 EXACT_BAND: dict[str, Any] = {"facecolor": "#C8C8C8", "linewidth": 0.0}  # band of exact samples
 # A slim bar in the legend is an upright rectangle with a tick across it.
 _CORNERS = [(-2, -6), (2, -6), (2, 6), (-2, 6), (-2, -6), (-4, 0), (4, 0)]
@@ -90,11 +96,18 @@ def draw_note(axes: Axes, x: float, text: str, above: bool = False) -> None:
     axes.text(x=x, s=text, transform=axes.get_xaxis_transform(), va="bottom", **where, **NOTE)
 
 
-def draw_baselines(axes: Axes, values: Sequence[float]) -> None:
-    """Draw exact samples' values as a band from the least to the greatest, and their median as a line."""
+def draw_baselines(axes: Axes, values: Sequence[float], across: tuple[float, float] | None = None) -> None:
+    """Draw exact samples' values as a band from the least to the greatest, and their median as a line.
+
+    `across`: from where to where; else the whole panel.
+    """
     if values:
-        axes.axhspan(min(values), max(values), **EXACT_BAND, zorder=0.5)
-        axes.axhline(np.median(values), color="black", linewidth=0.4, zorder=1)
+        low, high = (0.0, 1.0) if across is None else across
+        where = axes.get_yaxis_transform() if across is None else axes.transData
+        size = (high - low, max(values) - min(values))
+        axes.add_patch(Rectangle((low, min(values)), *size, **EXACT_BAND, transform=where, zorder=0.5))
+        middle = [np.median(values)] * 2
+        axes.plot((low, high), middle, color="black", linewidth=0.4, transform=where, zorder=1)
 
 
 def exact_samples(number: int) -> dict[str, Any]:

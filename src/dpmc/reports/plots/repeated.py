@@ -22,7 +22,7 @@ from dpmc.studies.whole import Results
 Between = Callable[[Sequence[float]], tuple[float, float, float]]  #: values -> point and ends of its bar
 NORMAL_WIDTHS = {50: 1.349, 90: 3.290}  #: of a normal posterior, in its sds
 EXACT_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": (0, (1, 1))}
-LEVEL_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 7, "color": style.INK}
+LEVEL_NOTE: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": style.SMALL}
 
 
 def reads(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
@@ -53,10 +53,13 @@ def width(given: ToDraw) -> Figure:
 def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float]) -> Figure:
     """Return the figure of a metric at both levels: 50 % dotted, nominal values dashed."""
     study, how = given.study, given.declared
-    results = Results(read_metrics(*reads(study, how, given.results)[1]), study)
-    figure, places = layout.panels(len(study.repeated), min(2, len(study.repeated)), 2.2)
+    table = read_metrics(*reads(study, how, given.results)[1])
+    figure, places = layout.panels(
+        how.wide, len(study.repeated), min(how.columns or 2, len(study.repeated)), 1.6
+    )
     entries: layout.Entries = {}
     for axes, (label, (of, _)) in zip(places, study.repeated.items(), strict=True):
+        results = Results(table, of)
         for level in LEVELS:
             axes.axhline(nominal[level], **marks.REFERENCE, zorder=1)
             axes.text(1.0, nominal[level], f"{level} %", **LEVEL_NOTE, transform=axes.get_yaxis_transform())

@@ -18,7 +18,7 @@ from dpmc.metrics.table import METRICS, Metric
 from dpmc.studies import Study, read_yaml
 from dpmc.studies.keys import MethodSpec
 
-TEXT_WIDTH = 6.0  # inches, the thesis's
+COLUMN, TWO_COLUMNS = 3.3, 6.9  # inches, of a paper: figures are printed as large as they are drawn
 DOTS_PER_INCH = 300
 
 INK = "#222222"
@@ -66,6 +66,7 @@ class MethodStyle:
 
 
 STYLE_SHEET = read_yaml(Path(__file__).with_name("style.yaml"))
+SMALL: float = STYLE_SHEET["settings"]["xtick.labelsize"]  # points, of notes and small titles
 STYLES = {algorithm: MethodStyle(*look) for algorithm, look in STYLE_SHEET["methods"].items()}
 MODEL_TITLES: dict[str, str] = STYLE_SHEET["models"]
 VARIANTS: dict[str, str] = STYLE_SHEET["variants"]  #: pattern -> in words

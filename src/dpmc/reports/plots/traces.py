@@ -23,6 +23,7 @@ from dpmc.studies.figures import FigureKeys
 
 NEEDS_METRIC = True
 PALEST = 0.6  # share of white in the smallest ε of a method, if it were the only one of infinitely many
+TOGETHER = 1.2  # lines that begin at total ε closer than by this factor have one text
 
 
 caption = lines.caption
@@ -55,19 +56,7 @@ def draw(given: ToDraw) -> Figure:
             return by_total(study, panel, tables[panel.model])
         return along_chains(panel, tables[panel.model], seconds)
 
-    shades = {}  # of single methods by total ε
-    for panel in lines.panels_of(study, given.declared):
-        if panel.x.of == "epsilon_total" and len(panel.methods) == 1:
-            epsilons = sorted(study.epsilons(panel.model, *panel.methods), key=float)
-            for place, epsilon in enumerate(epsilons, start=1):
-                colour = shade(style.INK, place / len(epsilons))
-                shades[f"ε = {epsilon} per iteration"] = {"color": colour, "linewidth": 1.6}
-    return lines.draw(given, along, shades)
-
-
-def shade(colour: str, place: float) -> str:
-    """Return the shade of a colour for an ε, from near 0, pale, to 1, the largest of a method."""
-    return style.mixed_colour(colour, "#FFFFFF", PALEST * (1.0 - place))
+    return lines.draw(given, along)
 
 
 def along_chains(panel: Shown, table: DataFrame, seconds: Mapping[tuple[str, str], float]) -> list[Curve]:
@@ -90,14 +79,17 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
     several = len(panel.methods) > 1
     for method, look in panel.methods.items():
         epsilons = sorted(study.epsilons(panel.model, method), key=float)
-        chains = [run_quartiles(table, method, e, panel.metric, "epsilon_total") for e in epsilons]
-        chains = [chain for chain in chains if chain.size and np.isfinite(chain[0]).all()]
+        chains = {e: run_quartiles(table, method, e, panel.metric, "epsilon_total") for e in epsilons}
+        chains = {e: chain for e, chain in chains.items() if chain.size and np.isfinite(chain[0]).all()}
         if several and chains:
-            every = np.hstack(chains)
+            every = np.hstack([*chains.values()])
             every = every[:, np.argsort(every[0], kind="stable")]
-            chains = [every[:, every[1] == np.minimum.accumulate(every[1])]]
-        for place, chain in enumerate(chains, start=1):
-            curves.append(Curve(replace(look, colour=shade(look.colour, place / len(chains))), chain))
+            chains = {"": every[:, every[1] == np.minimum.accumulate(every[1])]}
+        for place, (epsilon, chain) in enumerate(chains.items(), start=1):
+            near = [e for e, other in chains.items() if 1 / TOGETHER < other[0, 0] / chain[0, 0] < TOGETHER]
+            text = " to ".join(dict.fromkeys([near[0], near[-1]])) if epsilon == near[0] else ""
+            paler = style.mixed_colour(look.colour, "#FFFFFF", PALEST * (1.0 - place / len(chains)))
+            curves.append(Curve(replace(look, colour=paler), chain, text))
     if several and curves:
         largest = max(curve.points[0, -1] for curve in curves)
         for index, curve in enumerate(curves):

@@ -26,11 +26,12 @@ def reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list
 
 def draw(given: ToDraw) -> Figure:
     """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
-    path = reads(given.study, given.declared, given.results)[1][0]
+    how = given.declared
+    path = reads(given.study, how, given.results)[1][0]
     table = read_table(path, ["metric", "z"], "a comparison with published boxes", {"z": float})
     table = table.dropna(subset="z")  # without a standard error there is no z
     groups = {"all": table["z"], **dict(iter(table.groupby("metric", sort=False)["z"]))}
-    figure, panels = layout.panels(len(groups), given.declared.columns or 3, 2.0, sharex=True, sharey=True)
+    figure, panels = layout.panels(how.wide, len(groups), how.columns or 2, 1.6, sharex=True, sharey=True)
     for axes, (metric, scores) in zip(panels, groups.items(), strict=True):
         normal, low, high = expected(len(scores))
         z = np.sort(scores)
@@ -59,7 +60,7 @@ def draw(given: ToDraw) -> Figure:
 
 
 def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return medians of so many sorted independent standard normal numbers, and bounds of 95 % of each."""
+    """Return medians (count,) of sorted independent standard normal numbers, and bounds of 95 % of each."""
     from scipy.stats import beta, norm  # slow to import, and not needed to plan a run
 
     rank = np.arange(1, count + 1)

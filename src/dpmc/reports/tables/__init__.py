@@ -125,7 +125,7 @@ def _run_times(study: Study, results: Path) -> Rows:
 
 def _repeated(study: Study, results: Path) -> Rows:
     """Yield texts for each cell of repeated runs: means of coverage and scores, else medians."""
-    metrics = own_rows(read_metrics(results / study.name / "repeated.csv"), study)
+    metrics = read_metrics(results / study.name / "repeated.csv")
     for cell, rows in metrics.groupby(["model", "method", "epsilon"], sort=False):
         values = {name: group["value"] for name, group in rows.groupby("metric")}
         numbers = []
@@ -136,39 +136,51 @@ def _repeated(study: Study, results: Path) -> Rows:
         yield *cell, str(rows["seed"].nunique()), str(len(values.get("error_true", ()))), *numbers
 
 
-CASE_COLUMNS = ("case", "number", "asked", "holds")
+CASE_COLUMNS = ("case", "version", "number", "error", "asked", "holds")
 
 
 def _claims(study: Study, results: Path) -> Iterator[tuple[str, ...]]:
     """Yield texts for each case of each claim; raise DpmcError for missing verdicts."""
     for claim in read_yaml(results / study.name / "claims.yaml")["claims"]:
-        about = (claim["name"], str(claim["section"]), claim["verdict"], claim["published"])
+        about = [str(claim[key]) for key in ("name", *LAYOUTS["claims"]["columns"][1:5])]
         # A claim that cannot be decided here has no case, and one row.
         for case in claim["cases"] or [dict.fromkeys(CASE_COLUMNS)]:
             yield *about, *(_number(case[name]) for name in CASE_COLUMNS)
 
 
 def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
-    """Return the note with counts of verdicts, and texts for each claim."""
+    """Return the note with the rule and counts of verdicts, and texts for each claim."""
     import pandas as pd
 
     verdicts, rows = read_yaml(results / study.name / "claims.yaml"), []
     for claim in verdicts["claims"]:
-        cases = claim["cases"]
-        holding = f"{sum(case['holds'] is True for case in cases)} of {len(cases)}" if cases else ""
-        numbers = [case["number"] for case in cases if case["number"] is not None]
-        # Equal ends of the range are written once.
-        span = dict.fromkeys(map(_number, (min(numbers), max(numbers)))) if numbers else []
-        figure = "" if claim["figure"] == "none" else Path(claim["figure"]).stem
-        about = (str(claim["section"]), claim["claim"], claim["verdict"], claim["published"])
-        rows.append((*about, holding, " to ".join(span), claim["test"], figure))
-    counts = ", ".join(
-        f"{number} {verdict.removesuffix('s')}" for verdict, number in verdicts["verdicts"].items() if number
+        cases = [case for case in claim["cases"] if case["version"] == claim["version"]]
+        own = pd.DataFrame([case for case in cases if case["number"] is not None])
+        split, numbers = "", ""
+        if len(own):
+            split = " / ".join(
+                str(sum(one is holds for one in own["holds"])) for holds in (True, False, None)
+            )
+            # Equal ends of the range are written once.
+            numbers = " to ".join(dict.fromkeys(map(_number, (own["number"].min(), own["number"].max()))))
+            numbers += f" (± {own['error'].max():.2g})" if own["error"].any() else ""
+        others = "; ".join(f"{of}: {_short(found)}" for of, found in claim["versions"].items())
+        about = (str(claim["section"]), claim["claim"], claim["verdict"], others, claim["reproduced"])
+        seen = (_short(claim["published"]), split, numbers, _number(claim["luck"]), claim["test"])
+        rows.append((*about, *seen, "" if claim["figure"] == "none" else Path(claim["figure"]).stem))
+    found = [(number, verdict) for verdict, number in verdicts["verdicts"].items() if number]
+    # "8 fail", but "8 cannot be told at this number of runs"
+    counts = (f"{number} {word if ' ' in word else word.removesuffix('s')}" for number, word in found)
+    chances = [claim["luck"] for claim in verdicts["claims"] if claim["luck"] is not None]
+    note = LAYOUTS["claims"]["note"].format(
+        source=verdicts["source"], counts=", ".join(counts), all=len(chances), expected=sum(chances)
     )
-    note = f"{LAYOUTS['claims']['note']}\nSource: {verdicts['source']}. Verdicts: {counts}."
-    if verdicts["by_chance"]["claims"]:
-        note += "\n" + LAYOUTS["claims"]["chance"].format(all=len(rows), **verdicts["by_chance"])
     return note, pd.DataFrame(rows, columns=LAYOUTS["claims"]["headings"])
+
+
+def _short(verdict: str) -> str:
+    """Return a verdict beside another, in few words."""
+    return verdict.partition(" at this")[0]
 
 
 def _number(value: str | float | bool | None) -> str:
