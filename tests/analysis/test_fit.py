@@ -227,3 +227,27 @@ def test_the_width_without_noise_is_left_blank_where_noise_and_bounds_hide_it() 
     assert re.search(r"group=c .* – +–\n", repr(fit)) and "– where rows are too few" in repr(fit)
     labels = [text.get_text() for text in fit.plot().axes[0].get_yticklabels()]
     assert labels[2] == "group=c  (– noise)" and labels[1].endswith("% noise)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_said"),
+    [("normal", False), ("of two sds", True), ("log-normal", True), ("little epsilon", False)],
+)
+def test_residuals_that_are_not_normal_are_said_if_two_clip_bounds_were_used(
+    kind: str, is_said: bool
+) -> None:
+    said = []
+    for seed in range(3):
+        generator, n = np.random.default_rng(seed), 10_000
+        x, noise = generator.normal(size=n), generator.normal(size=n)
+        if kind == "of two sds":
+            noise *= np.exp(0.5 * x)
+        elif kind != "normal":
+            noise = np.exp(0.7 * noise)
+        fields = [{"name": name, "type": "number", "centre": 0, "scale": 1} for name in "xy"]
+        table = pd.DataFrame({"y": 0.4 * x + noise, "x": x})
+        epsilon = 0.5 if kind == "little epsilon" else 4
+        fit = dpmc.fit("y ~ x", table, {"fields": fields}, epsilon=epsilon, seed=seed)
+        said.append(any("residuals are not normal" in remark for remark in fit.remarks))
+        assert said[-1] == ("residuals are not normal" in repr(fit))
+    assert said == [is_said] * 3

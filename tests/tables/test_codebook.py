@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -538,3 +539,12 @@ def test_no_entry_of_a_row_changes_how_a_release_ends(
         tree = dpmc.release(model, source, ledger=ledger.path, **GIVEN)
         assert tree is None or (tree.attrs["n"], tree.attrs["iterations"]) == (12, 3), number
     assert seen == [(12, (12, 4))] * 2000 and 500 < odd < 1900
+
+
+def test_the_help_of_a_codebook_begins_with_what_it_is_for() -> None:
+    text = str(dpmc.Codebook.__doc__)
+    for word in (*dpmc.Codebook.model_fields, "docs/reference/codebook.md"):
+        assert re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text), word
+    for method in re.findall(r"[Cc]odebook\.(\w+)\(", text):
+        assert callable(getattr(dpmc.Codebook, method))
+    assert dpmc.Codebook.of({"fields": [{"name": "x", "type": "number"}]}).field("x").type == "number"

@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 from both_readers import both
-from dpmc.models.columns import Coding
+from dpmc.models.columns import Coding, Declared
 
 NAN = float("nan")
 
@@ -202,3 +202,22 @@ def test_an_odd_entry_among_levels_and_fills_changes_no_other_row(kind: str) -> 
         found, message = both(in_frame(entry).iloc[:3], ["x", "y"], coding)
         np.testing.assert_array_equal(found[[0, 2], 0], wanted)
         assert np.isfinite(found[1, 0]) or "row 2, column x" in message
+
+
+def test_entries_that_come_again_are_read_as_they_are_alone() -> None:
+    """1 and True are equal, and not the same entry."""
+    declared = Declared(type="boolean", true=("yes",), false=("no",))
+    entries = [
+        True,
+        1,
+        "yes",
+        "1",
+        np.int64(1),
+        np.bool_(True),
+        False,
+        0,
+        *[1, True, "yes", np.bool_(True)] * 3,
+    ]
+    alone = [declared.number(entry) for entry in entries]
+    np.testing.assert_array_equal(declared.numbers(entries, "x"), alone)
+    assert np.isnan(alone[1]) and alone[0] == 1.0

@@ -263,6 +263,15 @@ def _log_sd(answer: Round, n: int) -> tuple[float, float, float]:
     return mean, float(noise / n / slope) ** 2, variance / n / slope**2
 
 
+def tails_of(small: Round, large: Round, n: int) -> tuple[float, float]:
+    """Return by how much ln sd of the residuals is larger at a larger clip bound, and its error.
+
+    It is 0 for normal residuals. The error counts sampling as if it were not of the same rows.
+    """
+    (first, *own), (second, *other) = _log_sd(small, n), _log_sd(large, n)
+    return second - first, float(np.sqrt(sum(own) + sum(other)))
+
+
 @functools.lru_cache(maxsize=256)
 def white_lengths(p: int) -> np.ndarray:
     """Return lengths (2000,) of white normal rows of p numbers, at equal steps of probability."""

@@ -30,6 +30,8 @@ USUALLY_MISSING = (
 #: Stored types by the beginnings of their names in NumPy, pandas, Arrow and polars.
 _TEXTS = re.compile("(large_)?string", re.I)  # not pandas' `str`, which one odd entry gives to a column
 _TIMES = re.compile("date|time|duration|period", re.I)
+#: Types of entries that come again.
+AGAIN = (str, bool, int, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8)
 _NOTHING = re.compile("(large_|fixed_size_)?(list|binary)|array|map|struct|interval|.*union", re.I)
 
 
@@ -152,19 +154,20 @@ class Declared:
         return x
 
     def _read(self, entries: Sequence[Any] | np.ndarray) -> list[float]:
-        """Return `number` of each entry; numbers in texts, and texts that come again, faster."""
+        """Return `number` of each entry; faster if in a text, or a text or whole number that came before."""
         is_usual = not self._by_text and (self.decimal, self.group) == (".", "")
-        known: dict[str, float] = {}
+        known: dict[Any, float] = {}
         found = []
         for entry in entries:
-            if type(entry) is not str:
+            if type(entry) not in AGAIN:
                 found.append(self.number(entry))
-            elif is_usual and self._written.fullmatch(entry):
+            elif is_usual and type(entry) is str and self._written.fullmatch(entry):
                 found.append(float(entry))
             else:
-                if entry not in known:
-                    known[entry] = self.number(entry)
-                found.append(known[entry])
+                key = (type(entry), entry)  # 1 and True are equal
+                if key not in known:
+                    known[key] = self.number(entry)
+                found.append(known[key])
         return found
 
     def _beyond(self, x: float) -> str:

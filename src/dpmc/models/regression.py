@@ -337,7 +337,8 @@ class LinearRegression(ExponentialFamily, Regression):
         """
         z, y = self.design(rows), self.response(rows) - self.design.offset(rows)
         squares = [y[:, None] ** 2] if self.sd is None else []
-        found = np.column_stack([z * y[:, None], z[:, self._pairs[0]] * z[:, self._pairs[1]], *squares])
+        products = z.take(self._pairs[0], axis=1) * z.take(self._pairs[1], axis=1)  # faster than by indices
+        found = np.column_stack([z * y[:, None], products, *squares])
         if not self.design.weights:
             return found
         return np.column_stack([found, np.ones(len(found))]) * np.reshape(self.design.weight(rows), (-1, 1))
