@@ -10,6 +10,7 @@ when their inputs are there, by priority.
 import argparse
 import heapq
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 from measuring import ROOT, table
@@ -20,7 +21,7 @@ from dpmc.algorithms import algorithm_class
 from dpmc.reports import plots
 from dpmc.reports.tables import LAYOUTS
 from dpmc.studies import Study, load_study
-from dpmc.studies.sizes import FEW_SEEDS, MOST_SEEDS, is_long
+from dpmc.studies.sizes import FEW_SEEDS, MOST_SEEDS, Size, is_long
 
 START = 1.2  # CPU seconds of a `dpmc sample` that samples next to nothing
 SUBMIT = 0.012  # seconds of Snakemake itself for each job, one after the other
@@ -41,9 +42,11 @@ def pieces(
         [name] if name in study.methods else [m for m, s in study.methods.items() if s.algorithm == name]
     )
     cell = ["method", "epsilon", "block"]
+    long = is_long(study, model, methods[0])
+    size = size if size != "mixed" else "cell" if long else "method"
     levels = {"method": [], "cell": cell, "chain": [*cell, "seed"]}[size]
     chains = iterations.loc[model].loc[lambda its: its.index.get_level_values("method").isin(methods)]
-    most = FEW_SEEDS if is_long(study, model, methods[0]) else MOST_SEEDS
+    most = FEW_SEEDS if long else MOST_SEEDS
     blocks = chains.index.get_level_values("seed").astype(int) // most
     chains = chains.to_frame().set_index(blocks.rename("block"), append=True).iloc[:, 0]
     sums = chains.groupby(level=levels).sum() if levels else pd.Series({(name, "0"): chains.sum()})
@@ -110,7 +113,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, nargs="+", default=[2, 8, 32, 128])
     options = parser.parse_args()
     study, rows = load_study(options.study), []
-    for size in ("method", "cell", "chain"):
+    for size in get_args(Size):
         jobs = jobs_of(study, options.folder, size)
         sampling = [job for job in jobs if job[2].startswith("sample")]
         spans = [f"{makespan(jobs, cores):.0f}" for cores in options.cores]

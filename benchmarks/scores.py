@@ -25,12 +25,11 @@ import pandas as pd
 from measuring import ROOT
 from scores_cells import Cell, DataSet, cells, simulated
 from scores_chains import CHAINS, of_chain, tuned
-from scores_peers import adassp, best, diffprivlib, lower_bound, objective_perturbation
+from scores_peers import PEERS, best, diffprivlib, estimates, lab, lower_bound
 from scores_shown import draw_coverage, draw_errors, print_chains, print_verdict
 from scores_tables import REAL, redrawn
 from threadpoolctl import threadpool_limits
 
-from dpmc import evaluators
 from dpmc.algorithms.noisy_scores import NoisyScores
 from dpmc.base import Posterior
 from dpmc.common.errors import DpmcError
@@ -38,7 +37,6 @@ from dpmc.common.files import replacing
 from dpmc.evaluators.lattice import Lattice, LatticeEvaluator
 from dpmc.models.regression import Regression
 from dpmc.privacy.mechanisms import PrivateData
-from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.reports.plots import style
 
@@ -66,12 +64,10 @@ def posterior_of(
     model: Regression, method: NoisyScores, rows: np.ndarray, g: np.random.Generator, integers: bool
 ) -> Posterior:
     """Return the posterior given the answers of one run, in floats or in the integers of a release."""
-    words = np.zeros((1, 1, 0), np.uint64)
+    private = lab(rows, model, g)
     if integers:
+        words = np.zeros((1, 1, 0), np.uint64)
         private = PrivateData(LatticeEvaluator(model, rows, Lattice(1, 1)), 1.0, SecureNoise(), words)
-    else:
-        noise = LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, model.dimension)), [g])
-        private = PrivateData(evaluators.evaluator_of(model, rows), 1.0, noise, words)
     (answered,) = method.ask(model, private)
     return method.posterior(answered, model, len(rows), 1.0)
 
@@ -115,7 +111,8 @@ def measured(
     """Return a row of the table."""
     method, integers = method_of(cell.epsilon, cell.n), cell.part == "release"
     data, found, bounds, peers, kept = [], [], [], [], []
-    few = (FEWER_PEER_SETS if cell.n >= MANY else PEER_SETS) if cell.part == "grid" else 0
+    has_peer = cell.part == "grid" and cell.regression in PEERS
+    few = (FEWER_PEER_SETS if cell.n >= MANY else PEER_SETS) if has_peer else 0
     hyperparameters = tuned(cell) if cell.case in CHAINS else {}
     for number in range(sets):
         one, g = source(number), cell.generator(number, 1)
@@ -127,7 +124,7 @@ def measured(
         if cell.part == "grid":
             bounds.append(lower_bound(one, model, method, g))
         if number < few:
-            peers.append(peer(cell, model, one, method.mu, cell.generator(number, 2)))
+            peers.append(estimates(cell, model, one.rows, cell.generator(number, 2)))
             kept.append(one)
         data.append(one._replace(rows=np.empty(0)))
     row = {
@@ -143,25 +140,13 @@ def measured(
     if bounds:
         row["lower_bound"] = best(np.array(bounds)[:, None], data)
         row |= {name: getattr(cell, name) for name in COLUMNS if name.startswith("trial_")}
-    if few and cell.regression != "poisson":
+    if few:
         name = "adassp" if cell.regression == "linear" else "objective_perturbation"
         row[name] = best(np.array(peers), kept)
         if python:
             kept = kept[:DIFFPRIVLIB_SETS]
             row["diffprivlib"] = best(diffprivlib(python, cell.regression, kept, cell.epsilon), kept)
     return row
-
-
-def peer(cell: Cell, model: Regression, data: DataSet, mu: float, g: np.random.Generator) -> np.ndarray:
-    """Return the estimates (settings, d) of the peer of a regression; Poisson regression has none."""
-    z, y = model.design(data.rows), data.rows[:, 0]
-    if cell.regression == "linear":
-        return adassp(z, y, mu, g)
-    return (
-        objective_perturbation(z, y, cell.epsilon, 0.1 / cell.n, g)
-        if cell.regression == "logistic"
-        else z[:1]
-    )
 
 
 def of_size(regression: str, folder: Path) -> dict[str, Any]:

@@ -1,24 +1,32 @@
 """What noisy scores are compared with: a lower bound, AdaSSP, objective perturbation, diffprivlib.
 
-Peers have no prior. Their bounds are the best of a few in hindsight, which costs them nothing: so they look
+Their bounds are the best of a few in hindsight, which costs them nothing: so they look
 better than they would be.
 """
 
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scores_cells import DataSet, weights
+from scores_cells import Cell, DataSet, weights
 
+from dpmc.algorithms.adassp import AdaSSP
 from dpmc.algorithms.noisy_scores import AT, NoisyScores, Search
-from dpmc.models.families import Bernoulli
+from dpmc.algorithms.objective_perturbation import ObjectivePerturbation
+from dpmc.evaluators.generic import Evaluator
 from dpmc.models.regression import Regression
 from dpmc.models.score_tables import reference, score_table
+from dpmc.privacy.mechanisms import PrivateData
+from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.questions import ScoreQuestion
+
+PEERS: dict[str, Any] = {"linear": AdaSSP, "logistic": ObjectivePerturbation}  #: by regression
 
 NORMS = (0.7, 0.85, 1.0, 1.25, 1.6, 2.2)  #: bounds of ‖z‖ that are tried, times √d
 OUTCOMES = (1.5, 2.5, 4.0, 6.0)  #: bounds of |y| that AdaSSP tries
+SHARES = (0.5, 0.25, 0.1)  #: of ε for the ridge, that objective perturbation tries
 FREE = 1e-9  #: share of the information, which is known: as good as none
 SCRIPT = Path(__file__).with_name("scores_diffprivlib.py")
 
@@ -50,47 +58,20 @@ def weights_of(model: Regression, eta: np.ndarray) -> np.ndarray:
     return np.full(len(eta), family.sd**-2.0) if hasattr(family, "sd") else weights(family, eta)
 
 
-def clipped(z: np.ndarray, bound: float) -> np.ndarray:
-    """Return rows scaled down to norm `bound`."""
-    return z * np.minimum(1.0, bound / np.sqrt((z**2).sum(axis=1)))[:, None]
+def lab(rows: np.ndarray, model: Regression, g: np.random.Generator) -> PrivateData:
+    """Return the mechanisms of one run on these rows, with noise of a generator."""
+    noise = LabNoise(np.zeros((1, 1)), np.zeros((1, 1, 0, model.dimension)), [g])
+    return PrivateData(Evaluator(model, rows), 1.0, noise, np.zeros((1, 1, 0), np.uint64))
 
 
-def adassp(z: np.ndarray, y: np.ndarray, mu: float, g: np.random.Generator) -> np.ndarray:
-    """Return AdaSSP's estimates (settings, d): Wang 2018, noise by Gaussian DP, a third of μ² each."""
-    d, mu = z.shape[1], mu / np.sqrt(3.0)
-    found = []
-    for norm in np.array(NORMS) * np.sqrt(d):
-        x = clipped(z, norm)
-        square, sd = x.T @ x, np.sqrt(2.0) * norm**2 / mu
-        noise = np.triu(g.standard_normal((d, d)), 1) / np.sqrt(2.0)
-        noise = noise + noise.T + np.diag(g.standard_normal(d))
-        least = float(np.linalg.eigvalsh(square)[0]) + norm**2 / mu * (g.standard_normal() - 1.645)
-        ridge = max(0.0, sd * np.sqrt(d * np.log(2.0 * d**2 / 0.05)) - max(least, 0.0))
-        for most in OUTCOMES:
-            product = x.T @ np.clip(y, -most, most) + 2.0 * norm * most / mu * g.standard_normal(d)
-            found.append(np.linalg.solve(square + sd * noise + ridge * np.eye(d), product))
-    return np.array(found)
-
-
-def objective_perturbation(
-    z: np.ndarray, y: np.ndarray, epsilon: float, delta: float, g: np.random.Generator
-) -> np.ndarray:
-    """Return estimates (settings, d) of logistic regression by Kifer, Smith and Thakurta 2012."""
-    d, found = z.shape[1], []
-    for norm in np.array(NORMS) * np.sqrt(d):
-        x, ridge = clipped(z, norm), norm**2 / 2.0 / epsilon  # 2λ/ε, λ = ‖x‖²/4
-        tilt = norm * np.sqrt(8.0 * np.log(2.0 / delta) + 4.0 * epsilon) / epsilon * g.standard_normal(d)
-        theta = np.zeros(d)
-        for _ in range(60):
-            eta = x @ theta
-            gradient = x.T @ Bernoulli().score(eta, y) - ridge * theta - tilt
-            curvature = (x * weights(Bernoulli(), eta)[:, None]).T @ x + ridge * np.eye(d)
-            step = np.linalg.solve(curvature, gradient)
-            theta = theta + step * min(1.0, 2.0 / np.sqrt(step @ step))
-            if np.abs(step).max() < 1e-8:
-                break
-        found.append(theta)
-    return np.array(found)
+def estimates(cell: Cell, model: Regression, rows: np.ndarray, g: np.random.Generator) -> np.ndarray:
+    """Return the estimates (settings, d) of the peer of a regression, of `PEERS`."""
+    method, delta, private = PEERS[cell.regression], 0.1 / cell.n, lab(rows, model, g)
+    norms = [{"clip_z": norm * np.sqrt(model.design(rows[:1]).shape[1])} for norm in NORMS]
+    others = [{"clip_y": most} for most in OUTCOMES] if method is AdaSSP else [{"share": f} for f in SHARES]
+    settings = [{**one, **other} for one in norms for other in others]
+    made = [method(**method.calibrate(values, cell.epsilon, delta, cell.n)) for values in settings]
+    return np.array([one.estimates(model, private)[0] for one in made])
 
 
 def diffprivlib(python: str, regression: str, data: list[DataSet], epsilon: float) -> np.ndarray:

@@ -66,7 +66,7 @@ def print_chains(rows: pd.DataFrame) -> None:
 @style.context()
 def draw_errors(rows: pd.DataFrame) -> Figure:
     """Return errors against n at ε = 1 with eight coefficients, a panel for each regression."""
-    figure, panels = layout.panels(len(WAYS), len(WAYS), 2.2, sharex=True, sharey=True)
+    figure, panels = layout.panels(True, len(WAYS), len(WAYS), 2.2, sharex=True, sharey=True)
     chosen = rows[(rows["part"] == "grid") & (rows["d"] == 8) & (rows["epsilon"] == 1.0)]
     for axes, way in zip(panels, WAYS, strict=True):
         for kind, line in (("normal", style.SOLID), ("skew", style.DASHED)):
@@ -80,14 +80,14 @@ def draw_errors(rows: pd.DataFrame) -> Figure:
     panels[0].set_ylabel("error, standard errors")
     entries: layout.Entries = {name: {**look, "linestyle": style.SOLID} for name, look in LINES.items()}
     entries["skew predictors"] = {"color": style.GREY, "linestyle": style.DASHED}
-    layout.add_legend(figure, entries, 3)
+    layout.add_legend(figure, entries)
     return figure
 
 
 @style.context()
 def draw_coverage(rows: pd.DataFrame) -> Figure:
     """Return the coverage of 90 % intervals in the grid against n, a panel for each regression."""
-    figure, panels = layout.panels(len(WAYS), len(WAYS), 2.2, sharex=True, sharey=True)
+    figure, panels = layout.panels(True, len(WAYS), len(WAYS), 2.2, sharex=True, sharey=True)
     grid = rows[rows["part"] == "grid"]
     for axes, way in zip(panels, WAYS, strict=True):
         axes.axhspan(*COVERAGE, color=style.BAND, zorder=0)
@@ -113,7 +113,7 @@ def draw_coverage(rows: pd.DataFrame) -> Figure:
         name = "0/1" if kind == "binary" else kind
         entries[f"{name} predictors"] = {**plain, "marker": marker}
     entries["three coefficients"] = {**plain, "marker": "o", "markerfacecolor": "white"}
-    layout.add_legend(figure, entries, 4)
+    layout.add_legend(figure, entries)
     return figure
 
 

@@ -25,12 +25,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
+try:
+    import yaml
 
-from dpmc.common.errors import DpmcError
-from dpmc.data import images
-from dpmc.studies import Study, load_study, pinned_hyperparameters, read_yaml, study_files
-from dpmc.studies.sizes import JOB_NEEDS
+    from dpmc.common.errors import DpmcError
+    from dpmc.data import images
+    from dpmc.studies import (
+        Study,
+        load_study,
+        pinned_hyperparameters,
+        read_settings,
+        read_yaml,
+        study_files,
+    )
+    from dpmc.studies.sizes import JOB_NEEDS
+except ModuleNotFoundError as missing:
+    do = "make install, then .venv/bin/python workflow/run.py"
+    sys.exit(f"dpmc: error: {sys.executable} lacks the package {missing.name}: {do}")
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG, LOCK = Path("config/config.yaml"), Path(".snakemake/dpmc-run.lock")
@@ -102,7 +113,7 @@ def studies_of_run(options: argparse.Namespace) -> list[Study]:
     the run is to find them (`--tune`).
     """
     given = dict(pair.partition("=")[::2] for pair in options.config).get("studies")
-    places = yaml.safe_load(given) if given else (read_yaml(CONFIG) or {}).get("studies")
+    places = yaml.safe_load(given) if given else read_settings(CONFIG).get("studies")
     files = study_files(places := places or "config/studies")
     for name in options.studies:
         if name not in (known := ["all", *sorted(files)]):

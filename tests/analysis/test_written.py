@@ -55,9 +55,18 @@ def test_a_report_of_a_release_follows_from_the_release_alone(released: Path, tm
 @needs_browser
 def test_a_report_is_read_at_390_pixels(released: Path, tmp_path: Path) -> None:
     page = dpmc.Fit(released).report(tmp_path / "a.html")
-    script = "[document.documentElement.scrollWidth, document.querySelector('img').naturalWidth].join(';')"
-    width, picture = map(int, told(page, script).split(";"))
-    assert width <= 390 and picture > 800
+    script = """(() => {
+        const table = document.querySelector('.wide');
+        const cells = [...document.querySelectorAll('tbody tr:first-child td')];
+        const label = cell => getComputedStyle(cell, '::before').content.replaceAll('"', '');
+        const widths = [document.documentElement.scrollWidth, document.querySelector('img').naturalWidth];
+        const inside = Math.max(...cells.map(cell => cell.getBoundingClientRect().right));
+        return [...widths, table.scrollWidth - table.clientWidth, inside, ...cells.map(label)].join(';');
+    })()"""
+    width, picture, hidden, inside, *labels = told(page, script).split(";")
+    assert int(width) <= 390 and int(picture) > 800
+    assert int(hidden) == 0 and float(inside) <= 390.0, "nothing of the table must be scrolled to"
+    assert labels == [name.replace("_", " ") for name in dpmc.Fit(released).to_frame()]
 
 
 def test_a_report_of_the_lab_says_that_it_must_not_be_published(counted: dpmc.Fit, tmp_path: Path) -> None:

@@ -87,6 +87,15 @@ def test_tune_writes_setting_and_verdict(folder):
     run(*SAMPLE, "seed-0.nc", "--hyperparameters", "t.yaml")
 
 
+def test_methods_are_tried_together_as_each_alone(folder):
+    trial = ("tune", "--study", "smoke", "--model", "circle", "--data", "circle.nc", "--quiet", "--method")
+    run(*trial, "dp-penalty", "dp-hmc", "--output", "a.yaml", "b.yaml")
+    run(*trial, "dp-penalty", "--output", "a-alone.yaml")
+    run(*trial, "dp-hmc", "--output", "b-alone.yaml")
+    for name in ("a", "b"):
+        assert Path(f"{name}.yaml").read_bytes() == Path(f"{name}-alone.yaml").read_bytes()
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -54,6 +54,8 @@ def test_numbers_are_plain(folder, refused, option, value):
         (BUDGET, ["--epsilon, --iterations: give one of them"]),
         ((*BUDGET, "--epsilon", "1", "--delta=-0.1"), ["delta: -0.1", "must be greater than 0"]),
         ((*TUNE, "--trials", "3"), ["--trials: only with --search"]),
+        ((*TUNE, "--method", "dp-hmc", "dp-penalty"), ["--output: 1 files for 2 methods, must be equal"]),
+        ((*TUNE, "--search", "--method", "dp-hmc", "dp-penalty"), ["dp-hmc dp-penalty: must be one"]),
         ((*EVALUATE, "--baselines"), ["--model: needed with --baselines, if there are no chains"]),
         (EVALUATE, ["--chains: at least one chain file is needed"]),
         (("plot", "--figure", "mmd-easy", "--output", "f.svg"), ["--metrics: needed to draw mmd-easy"]),

@@ -1,6 +1,6 @@
 """Cells for tests of the whole loop: small problems, hyperparameters with which chains move."""
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,9 @@ def read(algorithm: str, values: dict[str, Any], dimension: int = 2) -> Any:
 def some(algorithm: str) -> Any:
     """An algorithm with some hyperparameters, for a model of two parameters."""
     known = (HYPERPARAMETERS | PEERS).get(algorithm, {})
-    asked = {} if "noise_multiplier" in known or algorithm in HYPERPARAMETERS else {"noise_multiplier": 0.5}
-    return read(algorithm, {**known, **asked})
+    of_budget = {"noise_multiplier": 0.5, "epsilon": 1.0, "delta": 1e-3}
+    missing = {field.name for field in fields(algorithm_class(algorithm)) if field.default is MISSING}
+    return read(algorithm, {**{key: of_budget[key] for key in missing & of_budget.keys()}, **known})
 
 
 def problem_of(

@@ -210,11 +210,15 @@ def test_the_optimum_is_as_private_as_the_theorem_says(epsilon: float, delta: fl
 
 
 def test_noise_and_ridge_are_those_of_the_theorem() -> None:
-    for epsilon, delta, bound in ((0.1, 1e-6, 2.0), (1.0, 1e-4, 0.3), (20.0, 0.01, 5.0)):
-        sd, ridge = Perturbation.of(epsilon, delta, bound)
-        x = (0.5 * epsilon - 2.0 * bound**2 / sd**2) * sd / (2.0 * bound)
+    for epsilon, delta, bound, share in (
+        (0.1, 1e-6, 2.0, 0.5),
+        (1.0, 1e-4, 0.3, 0.1),
+        (20.0, 0.01, 5.0, 0.8),
+    ):
+        sd, ridge = Perturbation.of(epsilon, delta, bound, share)
+        x = ((1.0 - share) * epsilon - 2.0 * bound**2 / sd**2) * sd / (2.0 * bound)
         assert stats.norm.sf(x) + 2.0 * stats.norm.sf(2.0 * x) == pytest.approx(delta, rel=1e-6)
-        assert np.log1p(bound**2 / (4.0 * ridge)) == pytest.approx(0.5 * epsilon, rel=1e-9)
+        assert np.log1p(bound**2 / (4.0 * ridge)) == pytest.approx(share * epsilon, rel=1e-9)
 
 
 def test_the_optimum_solves_its_equation_with_normal_tilts() -> None:

@@ -15,6 +15,7 @@ from dpmc.algorithms.hyperparameters import describe, read
 from dpmc.base import Algorithm
 from dpmc.privacy import accountants, data_ledger
 from dpmc.privacy.events import (
+    ApproximateQuery,
     BarkerQuery,
     FastMetropolisQuery,
     GaussianQuery,
@@ -71,12 +72,14 @@ def test_the_index_agrees_with_the_algorithm(name: str) -> None:
     *_, gradient, rows, _, named = index()[name]
     made = algorithm(name)
     assert gradient == ("yes" if made.needs(2).gradients else "no")
-    if made.public_clip is None:
+    queries = RunQueries.of(made, 20_000)
+    if not (queries.once or queries.each):
+        assert rows == "none"
+    elif made.public_clip is None:
         evaluations = made.needs(2).gradients + made.needs(2).ratios
         times = f", {evaluations} times" if evaluations > 1 else ""
         # Written with L, which is 5 here.
         assert rows.replace("L + 1", "6").replace("L + 2", "7") == ("b" if made.batch_size else f"n{times}")
-    queries = RunQueries.of(made, 20_000)
     if any(isinstance(event, NonPrivateQuery) for event in (*queries.once, *queries.each)):
         assert named == "none, ε = ∞"
     else:
@@ -89,6 +92,7 @@ KINDS = {
     SubsampledGaussianQuery: "batch",
     BarkerQuery: "Barker",
     FastMetropolisQuery: "DP-Fast MH",
+    ApproximateQuery: "known (ε, δ)",
 }
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dpmc.studies.sizes import JOB_NEEDS
 from pipeline_copy import ROOT, SMALL, copy_pipeline, make_figures, run, snakemake
@@ -48,8 +49,17 @@ def test_a_profile_without_its_plugin_is_refused(folder):
 def test_jobs_ask_for_what_their_kind_was_measured_to_need(folder):
     printed = snakemake(folder, "-n", "--no-hooks", "results/cell/tuning/circle/dp-hmc.yaml")
     for rule in ("data", "tuning"):
-        asked = re.search(rf"^rule {rule}:$.*?^    resources: (.*?)$", printed, re.M | re.S)[1]
+        asked = re.search(rf"^rule {rule}\w*:$.*?^    resources: (.*?)$", printed, re.M | re.S)[1]
         assert (f"mem_mb={JOB_NEEDS[rule][0]}" in asked) and (f"runtime={JOB_NEEDS[rule][1]}" in asked)
+
+
+def test_trials_of_a_model_are_one_job_unless_chains_wait_for_them(folder):
+    printed = snakemake(folder, "-n", "--no-hooks", "cell")
+    assert "tuning_cell_circle 1 " in " ".join(printed.split())
+    study = {**CELL, "tuning": {**CELL["tuning"], "mode": "search"}}
+    (folder / "config/studies/cell.yaml").write_text(yaml.safe_dump(study))
+    printed = " ".join(snakemake(folder, "-n", "--no-hooks", "cell").split())
+    assert all(f"tuning_cell_circle_{method} 1 " in printed for method in CELL["methods"])
 
 
 def test_no_rule_that_works_lacks_resources_and_measurements(folder):
@@ -63,9 +73,9 @@ def test_no_rule_that_works_lacks_resources_and_measurements(folder):
 @pytest.mark.parametrize(
     ("command", "arguments", "setting", "chosen", "jobs"),
     [
-        (make_figures, ["--cores", "16"], "auto", {}, 4),
+        (make_figures, ["--cores", "16"], "auto", {}, 3),
         (snakemake, ["--cores", "16", "--config", "job=method"], "auto", {}, 2),
-        (snakemake, ["--cores", "1", "--jobs", "200"], "auto", {}, 4),  # what a dry run on a cluster is given
+        (snakemake, ["--cores", "1", "--jobs", "200"], "auto", {}, 3),  # what a dry run on a cluster is given
         (snakemake, ["--cores", "1", "--jobs", "15"], "auto", {}, 2),
         (make_figures, ["--cores", "1", "--config", "job=cell"], "chain", {}, 4),
         (snakemake, ["--cores", "1"], "auto", {"DPMC_JOB": "cell"}, 4),  # a job of a cluster
@@ -76,7 +86,9 @@ def test_jobs_are_smaller_where_cores_are_many(folder, command, arguments, setti
     file = folder / "config/config.yaml"
     file.write_text(file.read_text().replace("job: auto", f"job: {setting}"))
     output = command(folder, "-n", *arguments, "--", "cell", **chosen)
-    assert f"sample_cell_circle {jobs}" in " ".join(output.split())
+    shown = dict(re.findall(r"^(sample_cell_circle\w*) +(\d+)$", output, re.M))
+    assert sum(map(int, shown.values())) == jobs
+    assert ("sample_cell_circle_cells" in shown) == (jobs == 3)
 
 
 SINFO = """#!/bin/sh

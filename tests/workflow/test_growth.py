@@ -107,11 +107,12 @@ def test_what_is_remembered_of_a_chain_does_not_grow_with_their_number(made) -> 
 def test_a_job_has_few_seeds_of_the_longest_cells() -> None:
     thesis = load_study(ROOT / "config/studies/thesis.yaml")
     object.__setattr__(thesis, "seeds", 50)
-    for size, gradients in (("method", MOST_SEEDS), ("cell", FEW_SEEDS)):
+    for size, gradients in (("method", MOST_SEEDS), ("mixed", FEW_SEEDS), ("cell", FEW_SEEDS)):
         found = job_parts(thesis, size, lambda *cell: 0)
         for part, methods in found.items():
             most = gradients if {"dp-hmc"} & {thesis.method(m).algorithm for m in methods} else MOST_SEEDS
             assert len(part.seeds) <= most
+            assert size != "mixed" or part.size == ("cell" if most == FEW_SEEDS else "method")
         of_hmc = [
             part.seeds for part, methods in found.items() if "dp-hmc" in methods and part.model == "circle"
         ]
@@ -130,11 +131,11 @@ def test_what_is_there_is_a_part_of_its_own(tmp_path) -> None:
     found = job_parts(study, "method", lambda *cell: there.get(cell, 0))
     both = ("0.3", "0.5")
     assert found == {
-        Part("circle", both, "", range(3)): ["dp-penalty"],
-        Part("circle", both, "", range(3, 5)): ["dp-penalty"],
-        Part("circle", both, "", range(5)): ["dp-penalty-guided"],
-        Part("circle", ("0.3",), "", range(5)): ["dp-hmc"],
-        Part("circle", ("0.5",), "", range(5)): ["dp-hmc"],
+        Part("circle", both, "", range(3), "method"): ["dp-penalty"],
+        Part("circle", both, "", range(3, 5), "method"): ["dp-penalty"],
+        Part("circle", both, "", range(5), "method"): ["dp-penalty-guided"],
+        Part("circle", ("0.3",), "", range(5), "method"): ["dp-hmc"],
+        Part("circle", ("0.5",), "", range(5), "method"): ["dp-hmc"],
     }
 
 

@@ -36,8 +36,8 @@ def test_a_failed_job_is_shown_with_the_end_of_its_log(folder):
     (folder / "data/cell/circle").mkdir(parents=True)
     (folder / "data/cell/circle/tuning.nc").write_text("no data")
     lines = make_figures(folder, "--quiet", "cell", status=1).splitlines()
-    at = lines.index("  logs/cell/tuning/circle/dp-penalty.log:")
-    assert lines[at - 1].startswith("dpmc: failed: rule tuning: results/cell/tuning/circle/")
+    at = lines.index("  logs/cell/tuning/circle.log:")
+    assert lines[at - 1].startswith("dpmc: failed: rule tuning_cell_circle: results/cell/tuning/circle/")
     assert lines[at + 1].startswith("    dpmc: error: ") and "tuning.nc" in lines[at + 1]
     assert not any("Traceback" in line or "made" in line for line in lines) and len(lines) < 50
 

@@ -1,5 +1,6 @@
 """What plain `snakemake <target>` plans: a figure costs its models, a study all it promises."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ from dpmc.common.errors import DpmcError
 from dpmc.reports import plots
 from dpmc.studies import load_study
 from dpmc.studies.targets import check_target
-from pipeline_copy import ROOT, SMALL, copy_pipeline, snakemake
+from pipeline_copy import ROOT, SMALL, copy_pipeline, run, snakemake
 
 CHAIN = "results/thesis/chains/circle/dp-hmc/eps-1/seed-0.nc"
 
@@ -73,6 +74,7 @@ def test_the_models_whose_metrics_a_figure_reads(study, figure, models):
     [
         ("results/thesis/metrics/crcle.csv", "model: 'crcle' is unknown; did you mean circle? known: "),
         ("data/thesis/crcle/published.nc", "model: 'crcle' is unknown; did you mean circle? known: "),
+        ("thesiss", "study: 'thesiss' is unknown; did you mean thesis? known: "),
         ("results/thesi/metrics.csv", "study: 'thesi' is unknown; did you mean thesis? known: "),
         (CHAIN.replace("dp-hmc", "dp-hcm"), "method: 'dp-hcm' is unknown; did you mean dp-hmc? known: "),
         (CHAIN.replace("dp-hmc", "dp-barker"), "model: 'circle' is unknown; known of dp-barker: "),
@@ -84,7 +86,7 @@ def test_the_models_whose_metrics_a_figure_reads(study, figure, models):
         ),
     ],
 )
-def test_a_file_that_no_study_has_is_refused_in_one_line(folder, target, words):
+def test_a_target_that_no_study_has_is_refused_in_one_line(folder, target, words):
     *_, last = snakemake(folder, "-n", target, status=1).splitlines()
     assert last.startswith(f"dpmc: error: {target}: {words}")
 
@@ -102,6 +104,30 @@ def test_an_empty_file_is_named(tmp_path, name):
         load_study(tmp_path / f"studies/{'smoke' if 'smoke' in name else 'thesis'}.yaml")
 
 
+HIDES_NUMPY = """import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "numpy":
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("command", [("-m", "snakemake", "--cores=1"), ("workflow/run.py",)])
+def test_settings_without_keys_and_missing_packages_are_named_in_one_line(tmp_path, command):
+    folder = copy_pipeline(tmp_path / "project", {"small": SMALL})
+    (tmp_path / "sitecustomize.py").write_text(HIDES_NUMPY)
+    paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    output = run(folder, *command, "-n", "small", status=1, PYTHONPATH=paths)
+    assert re.search(r"^dpmc: error: \S+ lacks the package numpy: make install, then .*$", output, re.M)
+    assert "Traceback" not in output
+    for text in ("# nothing", "- study"):
+        (folder / "config/config.yaml").write_text(text)
+        output = run(folder, *command, "-n", "small", status=1 + ("workflow/run.py" in command))
+        rule = "dpmc: error: config/config.yaml: must be keys with values, such as study: thesis"
+        assert output.splitlines()[-1].startswith(rule) and "Traceback" not in output
+
+
 def test_a_list_is_asked_for_by_that_name(tmp_path):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**SMALL, "figures": "circle"}))
     with pytest.raises(DpmcError, match=r"figures: 'circle': must be a list, such as \[a, b\]$"):
@@ -115,7 +141,8 @@ def test_the_rules_drawn_in_the_docs_are_those_of_snakemake(folder):
     edges = {(a, b) for line in drawn[0].splitlines() for a in [line.split()[0]] for b in line.split()[2:]}
     printed = snakemake(folder, "--rulegraph", "mermaid-js", "--", "smoke")
     named = {
-        key: re.sub("^sample_.*", "sample", name) for key, name in re.findall(r"(id\d+)\[(.*)\]", printed)
+        key: re.sub("^(sample|tuning)_.*", r"\1", name)
+        for key, name in re.findall(r"(id\d+)\[(.*)\]", printed)
     }
     named = {key: "table" if name == "readable_table" else name for key, name in named.items()}
     assert edges == {(named[a], named[b]) for a, b in re.findall(r"(id\d+) --> (id\d+)", printed)}

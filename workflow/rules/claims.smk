@@ -1,12 +1,4 @@
 # Verdicts on the sentences of a study's source.
-
-
-def results_of_others(study):
-    """Return the metrics of the other studies that decide claims, of those that have been run."""
-    files = (f"results/{other}/metrics.csv" for other in other_studies(study))
-    return [file for file in files if os.path.isfile(file)]
-
-
 rule claims_table:
     """verdicts on the claims of a study's source, results/<study>/claims.yaml"""
     input:

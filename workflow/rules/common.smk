@@ -22,6 +22,7 @@ from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_h
 from dpmc.reports import tables as paper_tables
 from dpmc.studies.sizes import JOB_NEEDS
 from dpmc.studies.targets import check_target
+from dpmc.studies.whole import BASELINE as EXACT_SAMPLES
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -121,14 +122,16 @@ def check_workflow_profile():
 
 
 def check_targets():
-    """Refuse files of studies that no rule can make, by what their names say; Snakemake finds no rule, or fails."""
+    """Refuse misspelt studies, and files of studies that no rule can make; Snakemake finds no rule, or fails."""
+    known = {rule.name for rule in workflow.rules}
     for word in sys.argv[1:]:
-        checked(check_target, os.path.normpath(word), STUDIES)
+        own = IMPORTED and "/" not in word  # it may be a rule that follows
+        if not (own or word in known or os.path.exists(word)):
+            checked(check_target, os.path.normpath(word), STUDIES)
 
 
 check_config()
 check_workflow_profile()
-check_targets()
 
 
 def megabytes(name):

@@ -2,6 +2,7 @@
 import hashlib
 import itertools
 from contextlib import suppress
+from functools import partial
 
 from dpmc import models
 from dpmc.common import sources
@@ -75,20 +76,24 @@ def data_source(wildcards):
     return [FOUND.format(source=pictures.source.name)] if pictures else own
 
 
-def tuning_settings(wildcards):
-    """Return everything that determines a tuning result; a change tunes anew."""
-    study = STUDIES[wildcards.study]
-    spec = study.model(wildcards.model)
-    settings = chain_settings(study, wildcards.model, wildcards.method, spec.tuning_epsilon)
-    values = pinned(study, wildcards.model, wildcards.method)
+def trial_settings(study, model, method):
+    """Return everything that determines the trial of a method's hyperparameters, or where a search of them starts."""
+    settings = chain_settings(study, model, method, study.model(model).tuning_epsilon)
+    values = pinned(study, model, method)
     return json.dumps([settings, study.tuning.mode, study.tuning.seeds, values], sort_keys=True)
+
+
+def tuning_settings(study, model, methods, wildcards):
+    """Return everything that determines what a job of trials writes; a change tries all of its methods anew."""
+    return [trial_settings(study, model, method) for method in methods]
 
 
 def search_settings(wildcards):
     """Return everything that determines a search's result; a change searches anew, more trials continue it."""
-    trials = STUDIES[wildcards.study].tuning.trials
+    study = STUDIES[wildcards.study]
     version = sources_version("dpmc.tuning.search", without=VERSIONED_MODULES)
-    return json.dumps([tuning_settings(wildcards), trials, version])
+    settings = trial_settings(study, wildcards.model, wildcards.method)
+    return json.dumps([settings, study.tuning.trials, version])
 
 
 def searches(wildcards):
@@ -100,17 +105,27 @@ def searches(wildcards):
     ]
 
 
-def search_found(wildcards):
+def search_found(study, model, methods, wildcards):
     """Return the result of a search if the study's settings are searched, else nothing."""
-    found = SEARCHED.format(**wildcards)
-    searched = STUDIES[wildcards.study].tuning.mode == "search" and found in searches(wildcards)
-    return [found] if searched else []
+    pair = (model, methods[0])
+    searched = study.tuning.mode == "search" and pair in checked(searched_pairs, study)
+    return [SEARCHED.format(study=study.name, model=model, method=methods[0])] if searched else []
+
+
+def tried_together(study):
+    """Yield model and methods of each job of trials: all of a model, or one where settings are searched."""
+    for model in study.models:
+        methods = [m for of, m in study.pairs() if of == model and study.is_tried(model, m)]
+        if study.tuning.mode == "search":
+            yield from ((model, [method]) for method in methods)
+        elif methods:
+            yield model, methods
 
 
 def tried(study):
     """Return the tuning files of all methods and models of a study whose hyperparameters are tried."""
-    pairs = [pair for pair in study.pairs() if study.is_tried(*pair)]
-    return [TUNED.format(study=study.name, model=model, method=method) for model, method in pairs]
+    jobs = tried_together(study)
+    return [TUNED.format(study=study.name, model=of, method=m) for of, ms in jobs for m in ms]
 
 
 def all_found(wildcards):
@@ -184,21 +199,21 @@ def made(study, *cell):
 def sampled_together(part, methods):
     """Return wildcards of chains with their values in one job, by its size."""
     known = {}
-    if JOB == "method" and not part.algorithm:
+    if part.size == "method" and not part.algorithm:
         known["epsilon"] = part.epsilons
-    if JOB == "method" and part.algorithm:
+    if part.size == "method" and part.algorithm:
         known["method"] = methods  # there is one ε, inf
-    if JOB != "chain":
+    if part.size != "chain":
         known["seed"] = part.seeds
     return known
 
 
 def sampling_log(study, part, methods):
     """Return the path of the log of a sampling job without its ending."""
-    which = ["eps-{epsilon}"] if JOB != "method" or part.algorithm else []
+    which = ["eps-{epsilon}"] if part.size != "method" or part.algorithm else []
     if not which and part.epsilons != study.epsilons(part.model, methods[0]):
         which = [f"eps-{'-'.join(part.epsilons)}"]
-    if JOB == "chain":
+    if part.size == "chain":
         which.append("seed-{seed}")
     elif len(part.seeds) < study.seeds:
         which.append(f"seeds-{part.seeds[0]}-{part.seeds[-1]}")
@@ -212,7 +227,10 @@ def sampling_name(study, part):
         [] if len(part.seeds) == study.seeds else ["seeds", str(part.seeds[0]), str(part.seeds[-1])]
     )
     own = [] if part.epsilons == study.model(part.model).epsilons else ["eps", *part.epsilons]
-    return "_".join(filter(None, ("sample", study.name, part.model, part.algorithm, *own, *seeds)))
+    size = "cells" if JOB == "mixed" and part.size == "cell" else ""
+    return "_".join(
+        filter(None, ("sample", study.name, part.model, part.algorithm, *own, *seeds, size))
+    )
 
 
 def sampling_runs(part, methods, wildcards, output):
@@ -343,3 +361,35 @@ def all_of(names):
         return [file for name in names for file in study_targets(name)]
 
     return files
+
+
+def results_of_others(study):
+    """Return the metrics of the other studies that decide claims, of those that have been run."""
+    files = (f"results/{other}/metrics.csv" for other in other_studies(study))
+    return [file for file in files if os.path.isfile(file)]
+
+
+BASELINE = EXACT_SAMPLES[0]  # the label of exact samples
+REPEATED = "results/{study}/repeated/{model}/{method}.csv"
+
+
+def repeated_settings(wildcards):
+    """Return everything that determines a table of repeated runs."""
+    of, sets = STUDIES[wildcards.study].repeated[wildcards.model]
+    model, method = wildcards.model, wildcards.method
+    if method == BASELINE:
+        return json.dumps([data_settings(of, model), sets])
+    values, epsilons = pinned(of, model, method), of.epsilons(model, method)
+    return json.dumps(
+        [chain_settings(of, model, method, ""), values, epsilons, sets], sort_keys=True
+    )
+
+
+def repeated_runs(wildcards):
+    """Return the tables of a study's repeated runs, and those of exact samples: empty if there are none."""
+    name = wildcards.study
+    return [
+        REPEATED.format(study=name, model=label, method=method)
+        for label, (of, _) in STUDIES[name].repeated.items()
+        for method in (*of.methods, BASELINE)
+    ]

@@ -1,8 +1,6 @@
 # One job makes all ε and seeds of a method on a model, all seeds of a cell (one ε), or one chain, by the setting
 # `job` of config/config.yaml (`dpmc.studies.sizes`). Each chain is a target of its own, determined by its own
 # settings, and is bit-identical for all sizes.
-from functools import partial
-
 # A job of a cluster reads these rules again, and has other cores and files than the run: it gets what the run has
 # chosen. Not as parameters, by which all chains would be made anew when it changes.
 CHOSEN = os.environ.setdefault("DPMC_JOB", size_of_jobs(jobs_at_once()))

@@ -1,28 +1,38 @@
-rule tuning:
-    """part of a run: hyperparameters of a method on a model, tried on tuning data"""
-    input:
-        data="data/{study}/{model}/tuning.nc",
-        found=search_found,
-    output:
-        TUNED,
-    log:
-        "logs/{study}/tuning/{model}/{method}.log",
-    benchmark:
-        "logs/{study}/tuning/{model}/{method}.tsv"
-    # Before any sampling, as data.
-    priority: 15000
-    conda:
-        ENVIRONMENT
-    resources:
-        mem_mb=megabytes("tuning"),
-        runtime=minutes("tuning"),
-    params:
-        settings=tuning_settings,
-    # In mode `search` the setting is the one found; otherwise the pinned one is tried.
-    shell:
-        'if [ -n "{input.found}" ]; then cp {input.found} {output} 2> {log}; else '
-        "dpmc tune --study {wildcards.study} --model {wildcards.model} --method {wildcards.method} "
-        "--data {input.data} --output {output} 2> {log}; fi"
+# A study tries all methods of a model in one job, because a trial takes about as long as the start of Python. If it
+# searches settings, each method has a job: chains wait for its file, which is a copy of what the search found.
+for name, study in STUDIES.items():
+    for model, methods in tried_together(study):
+        which = [model, *(methods if study.tuning.mode == "search" else [])]
+
+        rule:
+            """part of a run: hyperparameters of methods on a model, tried on tuning data"""
+            name:
+                "_".join(["tuning", name, *which])
+            input:
+                data=f"data/{name}/{model}/tuning.nc",
+                found=partial(search_found, study, model, methods),
+            output:
+                expand(TUNED, study=name, model=model, method=methods),
+            log:
+                f"logs/{name}/tuning/{'/'.join(which)}.log",
+            benchmark:
+                f"logs/{name}/tuning/{'/'.join(which)}.tsv"
+            # Before any sampling, as data.
+            priority: 15000
+            conda:
+                ENVIRONMENT
+            resources:
+                mem_mb=megabytes("tuning"),
+                runtime=minutes("tuning"),
+            params:
+                study=name,
+                model=model,
+                methods=methods,
+                settings=partial(tuning_settings, study, model, methods),
+            shell:
+                'if [ -n "{input.found}" ]; then cp {input.found} {output} 2> {log}; else '
+                "dpmc tune --study {params.study} --model {params.model} --method {params.methods} "
+                "--data {input.data} --output {output} 2> {log}; fi"
 
 
 # `make tune`. The table of trials is not an output, because Snakemake deletes the outputs of a killed job, and the

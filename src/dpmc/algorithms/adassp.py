@@ -10,7 +10,7 @@ from dpmc.algorithms.peers import Estimated, Peer, unweighted
 from dpmc.base import Model, PrivateData, Queries
 from dpmc.models.regression import LinearRegression
 from dpmc.privacy.events import GaussianQuery
-from dpmc.privacy.moments import Moments, MomentsQuestion
+from dpmc.privacy.moments import MomentsQuestion, NoisyMoments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class AdaSSP(Estimated, Peer):
         answers = map(question.moments, private.answers([question] * private.runs))
         return np.array([self.solution(*both, question) for both in zip(least, answers, strict=True)])
 
-    def solution(self, least: float, moments: Moments, question: MomentsQuestion) -> np.ndarray:
+    def solution(self, least: float, moments: NoisyMoments, question: MomentsQuestion) -> np.ndarray:
         """Return the estimate (p,) from noisy answers."""
         p = len(moments.products)
         surely = max(0.0, least - NormalDist().inv_cdf(1.0 - self.rho) * question.least_sd)

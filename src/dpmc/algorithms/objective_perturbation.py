@@ -18,12 +18,14 @@ class ObjectivePerturbation(Estimated):
     """Return the θ that minimises Σ ℓ_j(θ) + ½ Σ r θ² + b·θ, b ~ N(0, σ² I), once a run.
 
     ℓ_j is −ln p(y_j|z_j, θ), ‖z_j‖ clipped. The ridge r of a coefficient is the prior's, 1/prior_sd², but at
-    least what the proof needs (`privacy/perturbed_objective.py`), which has half of ε, as the noise.
+    least what the proof needs (`privacy/perturbed_objective.py`), for `share` of ε; the noise has the rest.
     """
 
     clip_z: float = positive("clip bound of ‖z‖, z the predictors with the intercept's 1")
     epsilon: float = positive("ε of the query; by default the budget's")
     delta: float = fraction("δ of the query; by default the budget's", below_one=True)
+
+    share: float = fraction("share of ε for the least ridge, ½ in the paper", 0.5, below_one=True)
 
     calibrates_run = True
 
@@ -45,6 +47,6 @@ class ObjectivePerturbation(Estimated):
 
     def estimates(self, model: Model, private: PrivateData) -> np.ndarray:
         own = unweighted(model, LogisticRegression, "objective-perturbation")
-        known = Perturbation.of(self.epsilon, self.delta, self.clip_z)
+        known = Perturbation.of(self.epsilon, self.delta, self.clip_z, self.share)
         ridge = np.maximum(own.prior_sd**-2.0, known.ridge)
         return private.perturbed_optima(PerturbedLogit(own, self.clip_z, known.noise_sd, ridge))

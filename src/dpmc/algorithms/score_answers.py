@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import gammaincinv, ndtr
 
 from dpmc.algorithms.answers import stacked
 from dpmc.models.score_tables import Reference
@@ -222,15 +222,20 @@ class LogSd(NamedTuple):
     variance: float
 
 
+def _density(x: np.ndarray | float) -> np.ndarray:
+    """Return the standard normal density; `scipy.stats`, which has it, takes a second to import."""
+    return np.exp(-np.square(x) / 2.0) / np.sqrt(2.0 * np.pi)
+
+
 @functools.lru_cache(maxsize=32)
 def _spreads(clip: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Return E min(ρ²x², c²) at ln ρ = `LOG_SDS`, its derivative, and the variance of min(x², c²)."""
     rho = np.exp(LOG_SDS)
     t = clip / rho
-    value = rho**2 * ((2.0 * norm.cdf(t) - 1.0) - 2.0 * t * norm.pdf(t)) + 2.0 * clip**2 * norm.sf(t)
+    value = rho**2 * ((2.0 * ndtr(t) - 1.0) - 2.0 * t * _density(t)) + 2.0 * clip**2 * ndtr(-t)
     mean = float(np.interp(0.0, LOG_SDS, value))
-    fourth = 3.0 * (2.0 * norm.cdf(clip) - 1.0) - 2.0 * (clip**3 + 3.0 * clip) * norm.pdf(clip)
-    variance = float(fourth + 2.0 * clip**4 * norm.sf(clip) - mean**2)
+    fourth = 3.0 * (2.0 * ndtr(clip) - 1.0) - 2.0 * (clip**3 + 3.0 * clip) * _density(clip)
+    variance = float(fourth + 2.0 * clip**4 * ndtr(-clip) - mean**2)
     return value, np.gradient(value, LOG_SDS), variance
 
 
@@ -261,7 +266,7 @@ def _log_sd(answer: Round, n: int) -> tuple[float, float, float]:
 @functools.lru_cache(maxsize=256)
 def white_lengths(p: int) -> np.ndarray:
     """Return lengths (2000,) of white normal rows of p numbers, at equal steps of probability."""
-    return np.sqrt(chi2.ppf((np.arange(2000) + 0.5) / 2000, p))
+    return np.sqrt(2.0 * gammaincinv(p / 2.0, (np.arange(2000) + 0.5) / 2000))
 
 
 class Weights(NamedTuple):

@@ -48,6 +48,10 @@ def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
         title=escape(fit.heading[0]),
         guarantee=escape(said),
         table=summary.table_html(),
+        labels="\n  ".join(
+            f'td:nth-of-type({i})::before {{ content: "{name.replace("_", " ")}"; }}'
+            for i, name in enumerate(summary.table, 1)
+        ),
         notes="".join(f"<p>{escape(note)}</p>" for note in summary.notes),
         picture=picture,
         asked="".join(

@@ -9,6 +9,7 @@ diverged proposal the result is −∞, a rejection, or NaN; its query is spent 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from dpmc.privacy.moments import MomentsQuestion
 from dpmc.privacy.perturbed_objective import PerturbedLogit
 from dpmc.privacy.secure_noise import NoiseSource
 
-MOST_NEWTON, MOST_HALVINGS = 100, 60
+MOST_NEWTON, NEWTON_HALVINGS = 100, 60
 NEWTON_ENDS = 1e-12  #: step over 1 + ‖θ‖∞
 
 
@@ -101,11 +102,11 @@ class PrivateData:
         ridge = objective.ridge
         tilts = self._noise.shared(np.zeros((self.runs, len(ridge))), 1.0, objective.noise_sd)
 
-        def derivatives(theta: Array, tilt: Array) -> tuple[Array, Array]:
+        def derivatives(tilt: Array, theta: Array) -> tuple[Array, Array]:
             found = self._evaluator.total(lambda rows: objective.derivatives(rows, theta))
             return found[0] + ridge * theta + tilt, found[1:] + np.diag(ridge)
 
-        return np.array([newton(lambda theta, b=b: derivatives(theta, b), len(ridge)) for b in tilts])
+        return np.array([newton(partial(derivatives, tilt), len(ridge)) for tilt in tilts])
 
     def penalty_log_ratio(self, theta: Array, proposal: Array, clip: float, tau: float) -> Array:
         """Penalty mechanism: T(R + σz) − ½T²σ² (chains,), R the clipped log-likelihood ratio (Section 3.1).
@@ -274,7 +275,7 @@ def newton(derivatives: Callable[[Array], tuple[Array, Array]], p: int) -> Array
         step = -np.linalg.solve(curvature, gradient)
         if np.abs(step).max() <= NEWTON_ENDS * (1.0 + np.abs(theta).max()):
             break
-        for _ in range(MOST_HALVINGS):
+        for _ in range(NEWTON_HALVINGS):
             tried = derivatives(theta + step)
             if tried[0] @ np.linalg.solve(curvature, tried[0]) < gradient @ np.linalg.solve(
                 curvature, gradient

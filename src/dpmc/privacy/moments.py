@@ -15,7 +15,7 @@ from dpmc.models.regression import Regression
 from dpmc.privacy.questions import INSIDE
 
 
-class Moments(NamedTuple):
+class NoisyMoments(NamedTuple):
     """Noisy sums."""
 
     squares: np.ndarray  # Σ zzᵀ (p, p)
@@ -78,10 +78,10 @@ class MomentsQuestion:
         """Return their sum (N,)."""
         return np.asarray(self.of_rows(rows).sum(axis=0))
 
-    def moments(self, numbers: np.ndarray) -> Moments:
+    def moments(self, numbers: np.ndarray) -> NoisyMoments:
         """Return noisy sums from their numbers (N,)."""
         p = len(self.model.design.coefficients)
         (i, j), (square_sd, product_sd) = np.triu_indices(p), self.noise_sds
         squares = np.empty((p, p))
         squares[i, j] = squares[j, i] = numbers[: len(i)] * np.where(i == j, 1.0, np.sqrt(0.5)) * square_sd
-        return Moments(squares, numbers[len(i) :] * product_sd)
+        return NoisyMoments(squares, numbers[len(i) :] * product_sd)

@@ -8,14 +8,13 @@ Algorithm 1). Q is the upper tail of a standard normal number.
 ε = 2xB/σ + 2B²/σ² + ln(1 + B²/(4Λ)).
 
 *Proof.* θ and b determine each other, b_D(θ) = −Σ∇ℓ_j − Rθ, with Jacobian A_D = Σ∇²ℓ_j + R. So the density
-of θ is φ(b_D(θ)/σ) |A_D(θ)|, up to a constant. Let D have u where D' has v. Without that row A is at least
-ΛI, and ∇²ℓ = w zzᵀ with 0 ≤ w ≤ ¼: |A_D|/|A_D'| ≤ 1 + ¼ uᵀA⁻¹u ≤ 1 + B²/(4Λ). With ∇ℓ_u = −c u', u' = ±u by
-its outcome and 0 < c < 1, b_D' − b_D = ∇ℓ_u − ∇ℓ_v = c_v v' − c_u u' =: Δ, ‖Δ‖ ≤ 2B, the log ratio of the
-normal densities is (b·Δ + ½‖Δ‖²)/σ², and b·Δ ≤ max(0, b·v', −b·u', b·(v' − u')). In D b is N(0, σ² I) and
-u', v' are fixed, of lengths B, B and 2B at most, so this exceeds 2Bσx with probability Q(2x) + Q(2x) + Q(x)
-at most.∎
+of θ is φ(b_D(θ)/σ) |A_D(θ)|, up to a constant. Let D have u where D' has v. Without that row A is ΛI or more,
+and ∇²ℓ = w zzᵀ with 0 ≤ w ≤ ¼: |A_D|/|A_D'| ≤ 1 + ¼ uᵀA⁻¹u ≤ 1 + B²/(4Λ). With ∇ℓ_u = −c u', u' = ±u by its
+outcome and 0 < c < 1, b_D' − b_D = ∇ℓ_u − ∇ℓ_v = c_v v' − c_u u' =: Δ, ‖Δ‖ ≤ 2B, the log ratio of the normal
+densities is (b·Δ + ½‖Δ‖²)/σ², and b·Δ ≤ max(0, b·v', −b·u', b·(v' − u')). In D b is N(0, σ² I) and u', v' are
+fixed, of lengths B, B and 2B at most, so this exceeds 2Bσx with probability Q(2x) + Q(2x) + Q(x) at most. ∎
 
-Kifer, Smith and Thakurta have ε/2 for the determinants, too; their noise is for a row that is added.
+Kifer, Smith and Thakurta have ε/2 for the determinants; their noise is for a row that is added.
 """
 
 import math
@@ -28,7 +27,7 @@ from dpmc.models.families import Bernoulli
 from dpmc.models.regression import LogisticRegression
 from dpmc.privacy.questions import INSIDE
 
-UP = 1.0 + 1e-12  #: more than rounding errors
+ROUNDED_UP = 1.0 + 1e-12  #: more than rounding errors
 
 
 class Perturbation(NamedTuple):
@@ -38,8 +37,8 @@ class Perturbation(NamedTuple):
     ridge: float  # Λ
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, bound: float) -> "Perturbation":
-        """Return the least noise and ridge by the theorem, each with half of ε; `bound` is B."""
+    def of(cls, epsilon: float, delta: float, bound: float, share: float = 0.5) -> "Perturbation":
+        """Return the least noise and ridge by the theorem; the ridge has a share of ε, `bound` is B."""
         from scipy.optimize import brentq
         from scipy.stats import norm
 
@@ -47,9 +46,10 @@ class Perturbation(NamedTuple):
         def excess(x: float) -> float:
             return float(np.logaddexp(norm.logsf(x), math.log(2.0) + norm.logsf(2.0 * x))) - math.log(delta)
 
-        x = UP * float(brentq(excess, 0.0, 40.0))
-        ratio = 0.5 * epsilon / (x + math.sqrt(x * x + epsilon))  # B/σ, of 2xB/σ + 2B²/σ² = ε/2
-        return cls(bound / ratio * UP, bound**2 / (4.0 * math.expm1(min(0.5 * epsilon, 700.0))) * UP)
+        x = ROUNDED_UP * float(brentq(excess, 0.0, 40.0))
+        for_noise, for_ridge = (1.0 - share) * epsilon, min(share * epsilon, 700.0)
+        ratio = for_noise / (x + math.sqrt(x * x + 2.0 * for_noise))  # B/σ, of 2xB/σ + 2B²/σ² = for_noise
+        return cls(bound / ratio * ROUNDED_UP, bound**2 / (4.0 * math.expm1(for_ridge)) * ROUNDED_UP)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from dpmc.studies.cells import number_of_rows as number_of_rows
 from dpmc.studies.cells import problem_of as problem_of
 from dpmc.studies.cells import read_model_rows as read_model_rows
 from dpmc.studies.cells import source_version as source_version
+from dpmc.studies.documents import read_settings as read_settings
 from dpmc.studies.documents import read_yaml as read_yaml
 from dpmc.studies.hyperparameters import MissingSettings as MissingSettings
 from dpmc.studies.hyperparameters import SourcedValues as SourcedValues

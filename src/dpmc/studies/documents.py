@@ -64,6 +64,16 @@ def read_yaml(path: Path) -> Any:
     return read_document(path).content
 
 
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the settings of the pipeline, none if there is no file; raise DpmcError for one without keys."""
+    if not path.exists():
+        return {}
+    document = read_document(path)
+    if not isinstance(document.content, dict):
+        document.refuse(rule="must be keys with values, such as study: thesis (config/README.md)")
+    return document.content
+
+
 def read_document(path: Path) -> Document:
     """Read a YAML file with the lines of its keys; raise DpmcError as `read_yaml` does."""
     try:

@@ -3,6 +3,7 @@
 Figures that are not declared there are taken from those that come with dpmc (`config/figures`).
 """
 
+import functools
 import re
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -190,11 +191,17 @@ def check_own(study: Study) -> None:
 
 def known_figures(study: Path) -> dict[str, FigureKeys]:
     """Return all figures that a study can have: its own, the common ones, those of dpmc's studies."""
+    return _shipped_figures() | own_figures(study)
+
+
+@functools.cache  # a plan asks for each figure, and these files do not change under a process
+def _shipped_figures() -> dict[str, FigureKeys]:
+    """Return the figures that come with dpmc."""
     folder = shipped("config", "figures")
     known: dict[str, FigureKeys] = {}
     for file in [*sorted(folder.glob("*.yaml")), folder / "common.yaml"]:  # `common` counts most
         known |= _declared(file)[0]
-    return known | own_figures(study)
+    return known
 
 
 def declared_figure(study: Path, name: str) -> FigureKeys:

@@ -6,9 +6,8 @@ from typing import Literal, NamedTuple
 from dpmc.algorithms import algorithm_class
 from dpmc.studies.study import Study
 
-Size = Literal["method", "cell", "chain"]
-SIZES: tuple[Size, ...] = ("method", "cell", "chain")
-MANY_JOBS = 16  #: if so many may run at once, a job makes a cell, so that none waits for the longest method
+Size = Literal["method", "mixed", "cell", "chain"]  #: mixed: cells of methods that take long, others whole
+MANY_JOBS = 16  #: if so many may run at once, a long method is split, so that none waits for the longest
 MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with all outputs of a rule
 FEW_SEEDS = 10  #: of a cell that takes long
 
@@ -38,11 +37,12 @@ class Part(NamedTuple):
     epsilons: tuple[str, ...]
     algorithm: str  # of methods without a budget, which share a job; else ""
     seeds: range
+    size: Size  # of its jobs; never mixed
 
 
 def size_of_jobs(at_once: int) -> Size:
     """Return what a job makes if so many may run at once."""
-    return "cell" if at_once >= MANY_JOBS else "method"
+    return "mixed" if at_once >= MANY_JOBS else "method"
 
 
 def is_untried(study: Study, model: str, method: str) -> bool:
@@ -69,11 +69,13 @@ def job_parts(study: Study, size: Size, made: Made) -> dict[Part, list[str]]:
     found: dict[Part, list[str]] = {}
     for (model, epsilons, algorithm, _), methods in units.items():
         there = {e: min(made(model, method, e) for method in methods) for e in epsilons}
-        most = FEW_SEEDS if size == "cell" and is_long(study, model, methods[0]) else MOST_SEEDS
+        long = is_long(study, model, methods[0])
+        own: Size = size if size != "mixed" else "cell" if long else "method"
+        most = FEW_SEEDS if own == "cell" and long else MOST_SEEDS
         for done in dict.fromkeys(there.values()):
             alike = tuple(e for e in epsilons if there[e] == done)
             for seeds in _blocks(study.seeds, done, most):
-                found.setdefault(Part(model, alike, algorithm, seeds), []).extend(methods)
+                found.setdefault(Part(model, alike, algorithm, seeds, own), []).extend(methods)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Files that are asked for by name: a misspelt one is refused before Snakemake finds no rule for it."""
+"""Targets: a misspelt study or file is refused before Snakemake finds no rule for it."""
 
 import difflib
 import re
@@ -16,14 +16,15 @@ FILES = [
         r"results/(?P<study>[^/]+)/(?:metrics|traces)/(?P<model>[^/]+)\.csv",
         r"data/(?P<study>[^/]+)/(?P<model>[^/]+)/[^/]+\.nc",
         r"(?:results|figures)/(?P<study>[^/]+)/.+",
+        r"(?P<study>[a-z0-9][a-z0-9.-]*)",
     )
 ]
 
 
 def check_target(path: str, studies: Mapping[str, Study]) -> None:
-    """Raise DpmcError for a file of a study whose name has an unknown model, method, ε or seed.
+    """Raise DpmcError for a misspelt study, or a file of one with an unknown model, method, ε or seed.
 
-    A folder that is nearly called as a study is taken for misspelt; any other may be the user's own.
+    A word or folder that is nearly called as a study is taken for misspelt; any other may be the user's own.
     """
     named = next((found.groupdict() for pattern in FILES if (found := pattern.fullmatch(path))), None)
     if named is None:

@@ -110,7 +110,7 @@ def _draw_panel(
         cells = {
             group: (model, method, epsilon)
             for group, (model, epsilon) in enumerate(groups)
-            if method in partners[model]
+            if method in partners[model] and epsilon in given.study.epsilons(model, method)
         }
         boxes = {group: results.values(*cell, metric) for group, cell in cells.items()}
         bars = {group: known[cell] for group, cell in cells.items() if cell in known}
