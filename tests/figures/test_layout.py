@@ -62,6 +62,6 @@ def test_models_of_one_budget_share_a_panel() -> None:
 
 
 def test_numbers_are_written_alike_at_all_axes() -> None:
-    written = [layout.plain(x) for x in (0.00001, 0.0003, 0.05, 0.5, 1.0, 30.0, 1000.0, 1e6, 3.5e8)]
+    written = [layout.in_digits(x) for x in (0.00001, 0.0003, 0.05, 0.5, 1.0, 30.0, 1000.0, 1e6, 3.5e8)]
     assert written == ["0.00001", "0.0003", "0.05", "0.5", "1", "30", "1,000", "1 M", "350 M"]
-    assert layout.plain(0.0) == "0" and layout.plain(-2.5) == "−2.5"
+    assert layout.in_digits(0.0) == "0" and layout.in_digits(-2.5) == "−2.5"

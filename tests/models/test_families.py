@@ -120,7 +120,7 @@ def test_a_family_that_lacks_something_is_refused_in_one_line(family: Any, words
 def test_the_support_says_which_outcomes_are_refused(support: str, wrong: float, rule: str) -> None:
     model = dpmc.Regression("y", ["x"], family=lacking("", support=support))
     model.check_rows(np.array([[1.0, -7.5]]))
-    with pytest.raises(dpmc.DpmcError, match=f"outcome y: {wrong:g} in row 1 must be {rule}"):
+    with pytest.raises(dpmc.DpmcError, match=f"outcome y: {wrong:g} in row 2 must be {rule}"):
         model.check_rows(np.array([[1.0, -7.5], [wrong, 0.0]]))
     dpmc.Regression("y", ["x"], family=Normal()).check_rows(np.array([[wrong, 0.0]]))
 

@@ -366,9 +366,9 @@ def test_a_term_that_is_not_finite() -> None:
     rows = model.simulate(np.random.default_rng(0), model.true_theta, 5)
     assert (rows[:, 2] > 0).all()  # simulated rows have finite terms
     rows[3, 2] = 0.0
-    with pytest.raises(dpmc.DpmcError, match=r"log\(days\): -inf in row 3 must be a finite number"):
+    with pytest.raises(dpmc.DpmcError, match=r"log\(days\): -inf in row 4 must be a finite number"):
         model.check_rows(rows)
-    with pytest.raises(dpmc.DpmcError, match=r"log\(days\): -inf in row 1 must be a finite number"):
+    with pytest.raises(dpmc.DpmcError, match=r"log\(days\): -inf in row 2 must be a finite number"):
         model.design.new_rows({"age": [20, 30], "days": [3, 0]}, "here")
     design = design_of("bs(age, knots=[40], upper_bound=60)")
     assert np.isnan(design.own_terms(np.array([[61.0], [17.0]]))).all()

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from dpmc.privacy.accountants import ACCOUNTANTS, Accountant
-from dpmc.privacy.events import BarkerQuery, GaussianQuery, Query, SubsampledGaussianQuery, repeat
+from dpmc.privacy.events import (
+    ApproximateQuery,
+    BarkerQuery,
+    GaussianQuery,
+    Query,
+    SubsampledGaussianQuery,
+    repeat,
+)
 from dpmc.privacy.fast_mh import corrected_query
 
 GOLDEN = Path(__file__).with_name("golden_versions.json")
@@ -19,6 +26,7 @@ RUNS: dict[str, tuple[Query, ...]] = {
     "all rows": (GaussianQuery("ratio", 300.0), GaussianQuery("gradient", 150.0, 5)),
     "batches": (SubsampledGaussianQuery("batch ratio", 1.2, 500, 100_000),),
     "Barker": (BarkerQuery("batch ratio", 1000, 100_000),),
+    "others": (ApproximateQuery("count", 0.001, 1e-12),),
     "Fast MH": (corrected_query("test", 0.05, 1e-6, 50_000),),
     "Fast MH on batches": (corrected_query("test", 0.05, 1e-6, 50_000, 2500),),
 }

@@ -27,7 +27,11 @@ RATIO = GaussianQuery("ratio", 10.0)
 GRADIENT = GaussianQuery("gradient", 20.0, 3, sensitivity=2.0)
 ITERATION: tuple[Query, ...] = (RATIO, GRADIENT)
 BUDGET = Budget(2.0, 1e-6)
-FILTERS = [name for name, one in accountants.ACCOUNTANTS.items() if one.is_filter]
+FILTERS = [
+    name
+    for name, one in accountants.ACCOUNTANTS.items()
+    if one.is_filter and GaussianQuery in one.handles  # `basic` takes others
+]
 
 
 def through_json(ledger: Ledger) -> Ledger:
@@ -207,7 +211,7 @@ def test_a_query_chosen_by_an_answer_is_refused_without_a_filter() -> None:
         assert queries_in(ledger, "reserved") == (FIRST,)
 
 
-@pytest.mark.parametrize("name", sorted(accountants.ACCOUNTANTS.keys() - FILTERS))
+@pytest.mark.parametrize("name", [name for name, one in accountants.ACCOUNTANTS.items() if not one.is_filter])
 @pytest.mark.parametrize("resumed", [False, True], ids=["at once", "after a crash"])
 def test_the_first_reservation_fixes_what_may_be_asked(name: str, resumed: bool) -> None:
     """The query may have been computed since, and a crash have lost its record."""

@@ -44,7 +44,7 @@ def test_a_release_with_odd_rows(algorithm: str, tmp_path: Path, capsys: pytest.
     assert np.isfinite(released.posterior.theta.values).all()
     assert released.attrs["description"] == repr(model)
     assert files.check(released) == []
-    with pytest.raises(dpmc.DpmcError, match="row 3"):
+    with pytest.raises(dpmc.DpmcError, match="row 4"):
         dpmc.sample(model, table.drop(index=[4, 5, 6]), algorithm, **given)
     assert not any(capsys.readouterr())
 

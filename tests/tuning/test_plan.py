@@ -62,9 +62,10 @@ def test_half_widths_of_a_formula_are_those_of_fits_within_a_fifth(epsilon: floa
     assert list(planned.half_widths) == list(table.index)
     wide = 0.5 * (table["upper"] - table["lower"])
     np.testing.assert_allclose(list(planned.half_widths.values()), wide, rtol=0.2)
-    np.testing.assert_allclose(
-        list(planned.without_privacy.values()), 1.645 * table["without_noise"], rtol=0.25
-    )
+    known = table["without_noise"].notna()  # it is blank where noise hides it, at small ε
+    assert known.sum() >= 6
+    without = np.array(list(planned.without_privacy.values()))[known]
+    np.testing.assert_allclose(without, 1.645 * table["without_noise"][known], rtol=0.25)
 
 
 def test_a_residual_sd_and_its_width_are_in_the_units_of_the_outcome() -> None:

@@ -119,7 +119,7 @@ def test_settings_without_keys_and_missing_packages_are_named_in_one_line(tmp_pa
     (tmp_path / "sitecustomize.py").write_text(HIDES_NUMPY)
     paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     output = run(folder, *command, "-n", "small", status=1, PYTHONPATH=paths)
-    assert re.search(r"^dpmc: error: \S+ lacks the package numpy: make install, then .*$", output, re.M)
+    assert re.search(r"^dpmc: error: .+ lacks the package numpy: make install, then .*$", output, re.M)
     assert "Traceback" not in output
     for text in ("# nothing", "- study"):
         (folder / "config/config.yaml").write_text(text)

@@ -1,9 +1,9 @@
 """AdaSSP (Wang 2018, Algorithm 2): linear regression from noisy sums, with a ridge that adapts to them."""
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
+from scipy.special import ndtri
 
 from dpmc.algorithms.hyperparameters import fraction, positive
 from dpmc.algorithms.peers import Estimated, Peer, unweighted
@@ -46,6 +46,6 @@ class AdaSSP(Estimated, Peer):
     def solution(self, least: float, moments: NoisyMoments, question: MomentsQuestion) -> np.ndarray:
         """Return the estimate (p,) from noisy answers."""
         p = len(moments.products)
-        surely = max(0.0, least - NormalDist().inv_cdf(1.0 - self.rho) * question.least_sd)
+        surely = max(0.0, least - ndtri(1.0 - self.rho) * question.least_sd)
         noise = question.noise_sds[0] * np.sqrt(p * np.log(2.0 * p**2 / self.rho))
         return np.linalg.solve(moments.squares + max(0.0, noise - surely) * np.eye(p), moments.products)

@@ -43,7 +43,7 @@ def add_legend(figure: Figure, entries: Entries, **how: Any) -> None:
     figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
 
 
-def plain(x: float, _: object = None) -> str:
+def in_digits(x: float, _: object = None) -> str:
     """Return a number written out, thousands apart, from a million on in millions (M)."""
     text = f"{x / 1e6:,.7g} M" if abs(x) >= 1e6 else f"{x:,.5f}".rstrip("0").rstrip(".")
     return text.replace("-", "−")
@@ -51,7 +51,7 @@ def plain(x: float, _: object = None) -> str:
 
 def set_plain_numbers(axis: Axis) -> None:
     """Write the numbers of an axis out, not as powers of ten."""
-    axis.set_major_formatter(FuncFormatter(plain))
+    axis.set_major_formatter(FuncFormatter(in_digits))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -23,7 +23,7 @@ from dpmc.studies.figures import FigureKeys
 
 NEEDS_METRIC = True
 PALEST = 0.6  # share of white in the smallest ε of a method, if it were the only one of infinitely many
-NEAR = 1.2  # lines that begin at total ε closer than by this factor have one text
+TOGETHER = 1.2  # lines that begin at total ε closer than by this factor have one text
 
 
 caption = lines.caption
@@ -86,7 +86,7 @@ def by_total(study: Study, panel: Shown, table: DataFrame) -> list[Curve]:
             every = every[:, np.argsort(every[0], kind="stable")]
             chains = {"": every[:, every[1] == np.minimum.accumulate(every[1])]}
         for place, (epsilon, chain) in enumerate(chains.items(), start=1):
-            near = [e for e, other in chains.items() if 1 / NEAR < other[0, 0] / chain[0, 0] < NEAR]
+            near = [e for e, other in chains.items() if 1 / TOGETHER < other[0, 0] / chain[0, 0] < TOGETHER]
             text = " to ".join(dict.fromkeys([near[0], near[-1]])) if epsilon == near[0] else ""
             paler = style.mixed_colour(look.colour, "#FFFFFF", PALEST * (1.0 - place / len(chains)))
             curves.append(Curve(replace(look, colour=paler), chain, text))
