@@ -59,7 +59,8 @@ def main() -> NoReturn:
         folder, profile = profile_of(options.profile)
     except (DpmcError, yaml.YAMLError) as error:
         refuse(USAGE, " ".join(str(error).split()))
-    check_partitions(profile)
+    absent = set() if any(study.repeated for study in studies) else {"repeated"}
+    check_partitions(profile, absent)
     lock, named = take_lock(), " ".join(options.studies)
     note_holder(lock, named, os.getpid())
     clear_stale_lock()
@@ -189,8 +190,11 @@ def profile_of(name: str | None) -> tuple[Path | None, dict[str, Any]]:
     return folder, content
 
 
-def check_partitions(profile: dict[str, Any]) -> None:
-    """Refuse a Slurm partition that does not exist, or never allows the time: jobs would wait for ever."""
+def check_partitions(profile: dict[str, Any], absent: set[str]) -> None:
+    """Refuse a Slurm partition that does not exist, or never allows the time: jobs would wait for ever.
+
+    `absent`: kinds of jobs that the run has none of.
+    """
     if profile.get("executor") != "slurm":
         return
     try:
@@ -213,7 +217,8 @@ def check_partitions(profile: dict[str, Any]) -> None:
             refuse(1, f"slurm_partition: no partition {name!r}; known: {known}")
     # Slurm chooses among several partitions one that allows the time.
     longest = max(limits.get(name, float("inf")) for name in names)
-    rule, (_, minutes) = max(JOB_NEEDS.items(), key=lambda item: item[1][1])  # of the first attempt
+    kinds = {kind: needs[1] for kind, needs in JOB_NEEDS.items() if kind not in absent}
+    rule, minutes = max(kinds.items(), key=lambda item: item[1])  # of the first attempt
     if minutes > longest and "set-resources" not in profile:
         which = f"the partition {names[-1] or 'by default'} allows {longest:.0f}"
         more = "name another slurm_partition, or less time for rules in the profile's set-resources"

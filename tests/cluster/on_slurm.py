@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dpmc.studies.sizes import JOB_NEEDS
 from pipeline_copy import REDUCED, SMALL, bits, copy_pipeline, run, snakemake
 
 HERE = "--slurm-status-command=squeue --slurm-init-seconds-before-status-checks=1 --latency-wait=10".split()
@@ -110,7 +111,7 @@ def test_a_study_whose_controller_is_killed_is_bit_identical_to_a_local_run(tmp_
                 break
         first.kill()
     assert len(submitted(seen)) > 4, seen[-3000:]
-    made = {path: path.stat().st_mtime_ns for path in folder.glob("results/reduced/tuning/**/*.yaml")}
+    made = {path: path.stat().st_mtime_ns for path in folder.glob("data/reduced/**/*.nc")}
     assert made
 
     until = time.monotonic() + 300.0
@@ -161,7 +162,7 @@ def test_a_job_that_fails_gets_more_memory_and_is_reported_with_its_log(tmp_path
     ("partition", "words"),
     [
         ("nowhere", ["no partition 'nowhere'", "known: ", "brief", "main"]),
-        ("brief", ["jobs ask for 60 minutes, the partition brief allows 1"]),
+        ("brief", ["jobs of sample ask for 60 minutes, the partition brief allows 1"]),
     ],
 )
 def test_a_partition_that_cannot_take_the_jobs_is_refused(tmp_path, partition, words):
@@ -185,7 +186,7 @@ def test_the_generic_profile_submits_by_the_command_that_it_names(tmp_path):
     assert (folder / data).exists()
     (number,) = re.findall(r"external jobid '(\d+)'", output)
     about = known_to_slurm(number)
-    assert about["JobState"] == "COMPLETED" and about["TimeLimit"] == "01:00:00"
+    assert about["JobState"] == "COMPLETED" and about["TimeLimit"] == f"00:{JOB_NEEDS['data'][1]}:00"
 
 
 def test_a_study_runs_inside_one_allocation(tmp_path):

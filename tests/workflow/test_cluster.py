@@ -118,12 +118,14 @@ def test_a_partition_that_could_not_run_the_jobs_is_refused(
     (tmp_path / "sinfo").write_text(SINFO)
     (tmp_path / "sinfo").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(program, "JOB_NEEDS", {"data": (500, 20), "sample": (1000, runtime)})
+    monkeypatch.setattr(
+        program, "JOB_NEEDS", {"data": (500, 20), "sample": (1000, runtime), "no": (1, 10**9)}
+    )
     resources = {"slurm_partition": partition} if partition else None
     profile = {"executor": "slurm", "default-resources": resources}
     if refusal is None:
-        program.check_partitions(profile)
+        program.check_partitions(profile, {"no"})
         return
     with pytest.raises(SystemExit):
-        program.check_partitions(profile)
+        program.check_partitions(profile, {"no"})
     assert refusal in capsys.readouterr().err
