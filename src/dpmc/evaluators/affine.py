@@ -1,9 +1,9 @@
 """Clipped sums for models with an affine form: r = α·t(x) + γ and ∇ ln p(x|θ) = G t(x) + h.
 
-Every exponential family has such a form. The method depends on the move and the number k of statistics:
+Every exponential family has such a form. There are two ways:
 
-- only one statistic has a coefficient (one-component moves of models in natural statistics; always if k = 1):
-  sorted columns with prefix sums, O(log n);
+- log ratios in which only one statistic has a coefficient (one-component moves of models in natural
+  statistics; of one statistic all moves): sorted columns with prefix sums, O(log n);
 - else: blocks of rows ordered by distance. A prefix of surely unclipped blocks is summed by prefix sums, the
   other blocks are read.
 
@@ -111,19 +111,9 @@ class AffineEvaluator(StatisticsEvaluator):
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
         linear, constant = layout.plain(self._model.gradient_form(theta))
-        k = linear.shape[2]
         if bound == np.inf:
             whole = (linear * self._totals).sum(axis=2) + constant * len(self._finite)
             return whole, np.zeros(len(theta), np.int64)
-        if k > 1:
-            return self._gradients_by_blocks(linear, constant, bound)
-        sums, counts = kernels.sorted_gradient_sums(*self._sorted, linear, constant, bound)
-        left = counts < 0
-        if left.any():
-            sums[left], counts[left] = self._gradients_by_blocks(linear[left], constant[left], bound)
-        return sums, counts
-
-    def _gradients_by_blocks(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
         by = self._blocks
         middle = (linear * by.centre).sum(axis=2) + constant
         largest = (np.abs(linear * by.centre).sum(axis=2) + np.abs(constant)).sum(axis=1)

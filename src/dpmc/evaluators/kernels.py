@@ -68,7 +68,7 @@ def clipped_vector_sum(vectors, bound):
     return total, clipped
 
 
-# --- all rows, one statistic with a coefficient: sorted columns ------------------------------------
+# --- all rows, log ratios of one statistic with a coefficient: sorted columns ----------------------
 
 
 @njit(**ROW_SUMS)
@@ -88,37 +88,6 @@ def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):
                 active += 1
         if active <= 1 and sorting_serves(ordered, median, only, alpha[c, only], gamma[c], bound[c]):
             sums[c], counts[c] = sorted_sum(ordered, prefix, median, only, alpha[c, only], gamma[c], bound[c])
-    return sums, counts
-
-
-@njit(**ROW_SUMS)
-def sorted_gradient_sums(ordered, prefix, median, linear, constant, bound):
-    """Sum clipped G t + h of one statistic, for chains whose h is parallel to G: (slope t + offset) G/‖G‖.
-
-    G (chains, d, 1), h (chains, d). Returns sums (chains, d) and numbers clipped (chains,), −1 if another
-    kernel must compute the sum. Parallel up to rounding: the part of h across G is at most 1e-12 of h.
-    """
-    chains, d = constant.shape
-    sums, counts = np.zeros((chains, d)), np.full(chains, -1)
-    for c in range(chains):
-        square, product, size = 0.0, 0.0, 0.0
-        for i in range(d):
-            square += linear[c, i, 0] * linear[c, i, 0]
-            product += linear[c, i, 0] * constant[c, i]
-            size += constant[c, i] * constant[c, i]
-        if square == 0.0:
-            if size == 0.0:
-                counts[c] = 0
-            continue
-        slope = math.sqrt(square)
-        offset = product / slope
-        across = 0.0
-        for i in range(d):
-            across += (constant[c, i] - linear[c, i, 0] * (offset / slope)) ** 2
-        if across <= 1e-24 * size and sorting_serves(ordered, median, 0, slope, offset, bound):
-            total, counts[c] = sorted_sum(ordered, prefix, median, 0, slope, offset, bound)
-            for i in range(d):
-                sums[c, i] = linear[c, i, 0] * (total / slope)
     return sums, counts
 
 
