@@ -312,8 +312,8 @@ class Search:
         share_of_weight = usual_share(model)
         worth = n * share_of_weight / model.design.largest_weight  # of rows without weights, for the noise
         reach = float(np.clip(n * share_of_weight * method.mu / (20.0 * p**1.5), 1.3, 5.0))
-        # Of a column of zeros and ones: a larger T lets H clamp its ones more than B does; they then say less,
-        # and M asks for a larger T yet.
+        # Of a column of zeros and ones: with a larger T its ones are clamped more by H than by B, they say
+        # less, and M asks for a larger T yet.
         longest = np.where(model.design.indicators, reach * np.sqrt(p) * whitening[0, 0], np.inf)
         for k, (length, share) in enumerate(method.shares):
             sensitivity = method.mu * np.sqrt(share)
