@@ -100,7 +100,7 @@ def figure(study: Study, name: str) -> list[str]:
         title, caption = declared.title or name.replace("-", " "), declared.caption
     below = textwrap.fill(" ".join(caption.split()), 110, break_on_hyphens=False, break_long_words=False)
     file = f"../{path.relative_to('docs')}"
-    return [f"### {title}", f"![{title}]({file})", below]
+    return [f"### {title}", f"![{name}]({file})", below]  # the heading says what it shows
 
 
 def text(page: str) -> str:
