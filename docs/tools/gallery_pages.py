@@ -45,6 +45,8 @@ INTRODUCTIONS = {
 
 #: what all figures have in common, said once
 CONVENTIONS = (
+    "ε: total privacy budget, with δ = 0.1/n, unless a caption says otherwise",
+    "MMD: of second halves of chains from 1,000 exact posterior draws; lower is better",
     "boxes: quartiles and median over the runs of a cell; whiskers end at the last run within 1.5 "
     "interquartile ranges, runs beyond them are drawn singly",
     "filled slim bars: published quartiles and medians; hollow ones: our runs of what the legend names",
@@ -85,7 +87,7 @@ def included(study: str, name: str, how: str) -> str:
 def made_by(study: Study) -> str:
     """Return the command that makes what a page shows of a study, and the commit at which it was made."""
     commit = (GALLERY / study.name / "commit.txt").read_text().strip()
-    return f"`make figures STUDY={study.name}`, made at commit {commit}; {study.seeds} runs of a cell"
+    return f"`make figures STUDY={study.name}` at commit {commit}; {study.seeds} runs of a cell"
 
 
 def figure(study: Study, name: str) -> list[str]:
