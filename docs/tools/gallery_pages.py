@@ -11,7 +11,6 @@ from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
-RULE = "<!-- the rule ends here -->"  # in tables of claims, for the page that has it once
 #: what a row of a linked table is
 ROWS = {
     "models": "a model: its dimension, rows, tempering and prior",
@@ -71,7 +70,7 @@ def sections(page: str, study: Study) -> list[str]:
     if page == "figures":
         names = [name for name in study.figures if name not in tables.LAYOUTS]
         return [line for name in [*names, "lessons"] for line in figure(study, name)]
-    name, how = ("claims", f":start-after: {RULE}") if page == "claims" else ("models", ":heading-offset: 2")
+    name, how = ("claims", ":start-line: 2") if page == "claims" else ("models", ":heading-offset: 2")
     parts = [included(study.name, name, how)]
     parts = parts if (folder / f"{name}.md").is_file() else []
     files = [name for name in ROWS if page == "tables" and (folder / f"{name}.csv").is_file()]
@@ -112,7 +111,7 @@ def text(page: str) -> str:
     if page == "tables":
         parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
     if page == "claims":
-        parts.append(included("thesis", "claims", f":start-line: 2\n:end-before: {RULE}"))
+        parts.append(tables.LAYOUTS["claims"]["rule"])
     if page == "figures":
         parts.append("\n".join(f"- {words}" for words in CONVENTIONS))
     for study in studies():

@@ -250,7 +250,6 @@ def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path: Path) -> Non
         "| 5.2 | It is faster. | undecided | – | – | seconds |",
         f"| 5.3 | Starts do not matter. | {verdict} | – | – | all starts are the same |",
     ]
-    assert "**The rule.**" in lines[2]
     untold = "2 cannot be told at this number of runs"
     summary = f"Source: a paper, Section 5. Verdicts: 1 fail, {untold}, 1 undecided, 1 {verdict}."
-    assert f"{summary} If all of 1 were true, 0.016 would fail by luck." in lines
+    assert lines[2].startswith(f"{summary} If all of 1 were true, 0.016 would fail by luck.")

@@ -149,7 +149,7 @@ def _claims(study: Study, results: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
-    """Return the note with the rule and counts of verdicts, and texts for each claim."""
+    """Return the note with counts of verdicts, and texts for each claim."""
     import pandas as pd
 
     verdicts, rows = read_yaml(results / study.name / "claims.yaml"), []
