@@ -67,7 +67,18 @@ def test_no_rule_that_works_lacks_resources_and_measurements(folder):
     for block in re.split(r"^(?=\s*rule\b)", "\n".join(file.read_text() for file in rules), flags=re.M)[1:]:
         works = "dpmc " in block.partition("shell:")[2] and "localrule: True" not in block
         assert works == ("mem_mb=megabytes(" in block and "runtime=minutes(" in block), block
-        assert works == ("    benchmark:" in block or "--times {log.times}" in block), block
+        measured = "    benchmark:" in block or "--times {log.times}" in block
+        assert measured == (works or "rule figure:" in block), block
+
+
+@pytest.mark.parametrize("name", ["slurm", "generic"])
+def test_short_jobs_share_one_of_a_cluster_that_asks_for_no_more_than_one_that_samples(folder, name):
+    profile = yaml.safe_load((folder / f"profiles/{name}/profile.yaml").read_text())
+    assert profile["cores"] == 1, "a group asks for the cores and memory of its largest member"
+    assert profile["groups"] == {rule: rule for rule in profile["group-components"]}
+    for rule, members in profile["group-components"].items():
+        assert 1 < members <= JOB_NEEDS["sample"][1] / JOB_NEEDS[rule][1]
+        assert JOB_NEEDS[rule][0] <= JOB_NEEDS["sample"][0]
 
 
 @pytest.mark.parametrize(
