@@ -182,7 +182,9 @@ def profile_of(name: str | None) -> tuple[Path | None, dict[str, Any]]:
     file = folder / "profile.yaml"
     if not file.exists():
         raise DpmcError(f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
-    content: dict[str, Any] = read_yaml(file) or {}
+    content = read_yaml(file)
+    if not isinstance(content, dict):
+        raise DpmcError(f"--profile: {file}: must be keys with values, such as executor: slurm")
     executor = content.get("executor", "local")
     plugin = f"snakemake-executor-plugin-{executor}"
     if executor != "local" and find_spec(plugin.replace("-", "_")) is None:
