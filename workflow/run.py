@@ -46,6 +46,7 @@ except ModuleNotFoundError as missing:
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG, LOCK = Path("config/config.yaml"), Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+MANY_CELLS = 100  #: of a run of minutes
 USAGE, INCOMPLETE = 2, 3  # exit statuses: a mistake in command or study; models without images left out
 
 
@@ -75,6 +76,10 @@ def main() -> NoReturn:
         command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
     if options.config:
         command += ["--config", *options.config]
+    # Each job that has started makes Snakemake look for further ones once in this time: with the profile's 2 s, a fifth
+    # of a core in a run of an hour. A run does not end before the time has passed.
+    if sum(1 for study in studies for _ in study.cells()) > MANY_CELLS:
+        command.insert(len(SNAKEMAKE), "--max-jobs-per-timespan=500/10s")
 
     # One source may fail and another be there. A failure leaves a marker, which `why_unavailable` reads.
     if wanted := images_to_fetch(studies):
