@@ -76,8 +76,8 @@ def main() -> NoReturn:
         command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
     if options.config:
         command += ["--config", *options.config]
-    # Each job that has started makes Snakemake look for further ones once in this time: with the profile's 2 s, a fifth
-    # of a core in a run of an hour. A run does not end before the time has passed.
+    # Each job that has started makes Snakemake look for further ones once in this time: with the profile's
+    # 2 s, a fifth of a core in a run of an hour. A run does not end before the time has passed.
     if sum(1 for study in studies for _ in study.cells()) > MANY_CELLS:
         command.insert(len(SNAKEMAKE), "--max-jobs-per-timespan=500/10s")
 
