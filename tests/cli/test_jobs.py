@@ -5,16 +5,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
 
 from dpmc.cli.main import main
 from dpmc.data.chain_files import read_chain
-from dpmc.sampling import jobs
-from locks import most_inside
 
 MODEL = ("sample", "--study", "smoke", "--model", "circle", "--data", "circle.nc")
 CELL = (*MODEL, "--method", "dp-penalty")
@@ -217,9 +213,3 @@ def test_waiting_files_of_other_settings_are_not_used(folder):
     (folder / "own.yaml").write_text(yaml.safe_dump({"tau": 0.1, "clip": 2, "proposal_sd": 0.05}))
     run(*job, "--hyperparameters", "own.yaml")
     assert json.loads(read_chain("eps-1/seed-0.nc").attrs["hyperparameters"])["tau"] == 0.1
-
-
-def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
-    """Several processes wait for the same chains: only one of them is inside at a time."""
-    same: list[Any] = [SimpleNamespace(checkpoint=tmp_path / ".checkpoint-0.npz")]
-    assert most_inside(lambda: jobs.alone_with_jobs(same)) == 1 and not list(tmp_path.glob(".lock-*"))

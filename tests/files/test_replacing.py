@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,24 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_one_line(tmp_path: Path) ->
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DpmcError, match="pipe: is not a regular file"), files.replacing(tmp_path / "pipe"):
         pass
+
+
+@pytest.mark.parametrize("required", [True, False], ids=["of a release", "of a job"])
+def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(required: bool, tmp_path: Path) -> None:
+    """Eight threads enter three times each, and find no file or a removed one: one at a time is inside."""
+    lock, inside, most = tmp_path / ".x.lock", [0], [0]
+
+    def enter() -> None:
+        for _ in range(3):
+            with files.alone(lock, "waiting", required):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.005)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] and not lock.exists()

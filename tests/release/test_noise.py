@@ -2,7 +2,6 @@
 
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -172,13 +171,6 @@ def test_other_versions_of_opendp_are_refused(monkeypatch: pytest.MonkeyPatch) -
             secure_noise.require()
     pinned = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert f'release = ["opendp>={secure_noise.EXACT[:-1]},<0.17"]' in pinned
-
-
-def test_without_opendp_its_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where it is another one; dpmc is on no index, so that `pip install dpmc` is no answer."""
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(DpmcError, match=r"needs OpenDP: pip install 'opendp==0.16.\*'"):
-        secure_noise.require()
 
 
 def test_a_tempered_unit_that_is_rounded_coarsely_has_no_answer() -> None:

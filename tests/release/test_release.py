@@ -30,7 +30,6 @@ from dpmc.privacy.secure_noise import SecureNoise
 from dpmc.releases import files as release_files
 from dpmc.releases import loop as releases
 from dpmc.releases.facts import BLOCKS, SPARE
-from locks import most_inside
 from release import of_numbers
 from release.conftest import NUMBERS
 
@@ -235,12 +234,6 @@ def test_releases_in_threads_are_made_one_after_another(make: Any, monkeypatch: 
     for thread in threads:
         thread.join()
     assert most == [1] and len(threads) == 3
-
-
-def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(tmp_path: Path) -> None:
-    """A second and a third process meet at the lock of the first: only one of them is inside at a time."""
-    inside = most_inside(lambda: releases.alone(tmp_path / "release.nc"))
-    assert inside == 1 and not list(tmp_path.glob(".*.lock"))
 
 
 def test_no_call_repeats_another(make: Any, ledger: DataLedger) -> None:
