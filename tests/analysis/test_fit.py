@@ -315,12 +315,17 @@ def test_overdispersed_counts_are_said_with_what_to_write(family: str, cure: str
     assert any(remark.endswith(f"{cure} allows for it") for remark in fit.remarks)
 
 
+def test_a_summary_of_draws_says_that_they_are_of_standardised_columns(counted: dpmc.Fit) -> None:
+    assert dpmc.summary(counted.tree).attrs["interval"].endswith("; of columns standardised by the codebook")
+
+
 def test_the_axis_beside_long_names_is_labelled_within_the_picture() -> None:
     generator = np.random.default_rng(1)
     table, book = of_numbers(generator.normal(size=3000), generator.normal(size=3000))
     formula = "y ~ bs(x, knots=[-1.0, -0.5, 0.0, 0.5, 1.0], degree=3, lower_bound=-6, upper_bound=6)"
     figure = dpmc.fit(formula, table, book, epsilon=4).plot()
     figure.draw_without_rendering()
-    for text in figure.findobj(Text):
-        box = text.get_window_extent()
-        assert not text.get_text() or (box.x0 >= 0.0 and box.x1 <= figure.bbox.x1), text.get_text()
+    texts = [text for text in figure.findobj(Text) if re.match("coefficient|bs", text.get_text())]
+    assert len(texts) > 8
+    for box in (text.get_window_extent() for text in texts):
+        assert box.x0 >= 0.0 and box.x1 <= figure.bbox.x1

@@ -228,8 +228,8 @@ def _of_residuals(last: Round, main: Round, n: int, each: float) -> list[str]:
     share, error = each / usual, main.information_sd * (back @ back) / (n * usual)
     if share + 2.0 * error < COMPLETE:
         found.append(
-            f"about {share:.0%} of the rows count, the others have missing or odd entries: the residual sd and "
-            "intervals are too narrow; leave out rows without an outcome, declare fills (dpmc check-rows)"
+            f"about {share:.0%} of the rows count, the others have missing or odd entries: the residual sd "
+            "and intervals are too narrow; leave out rows without an outcome, declare fills (dpmc check-rows)"
         )
     return found
 

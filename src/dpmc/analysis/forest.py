@@ -14,7 +14,7 @@ from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
 
 ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
-NAME = 40  #: letters in a line of a coefficient's name
+NAME = 50  #: letters in a line of a coefficient's name
 COLOURS = {"interval": "#1f5a8c", "without noise": "#e08a1e"}
 
 
@@ -76,7 +76,8 @@ def _axes(rows: float) -> Axes:
 def _labelled(axes: Axes, place: np.ndarray, names: list[str], level: float) -> Figure:
     """Return the figure of axes with names of coefficients, a line at 0 and a legend."""
     axes.axvline(0.0, color="0.4", linewidth=0.8)
-    axes.set_yticks(place, [textwrap.fill(name, NAME) for name in names])
+    size = "small" if max(map(len, names)) > NAME else None
+    axes.set_yticks(place, [textwrap.fill(name, NAME) for name in names], fontsize=size)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.spines[["top", "right"]].set_visible(False)
     figure = axes.get_figure(root=True)

@@ -359,5 +359,5 @@ def _rule(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "is no key of a codebook"
     text = str(error["msg"]).removeprefix("Value error, ")
-    text += f"; {OF_DATES}" if str(error["input"]) in ("date", "datetime", "time", "year") else ""
+    text += f"; {OF_DATES}" if error["input"] in ("date", "datetime", "time", "year") else ""
     return text if error["type"] in ("value_error", "missing") else f"{shown(error['input'])}: {text}"
