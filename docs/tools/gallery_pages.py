@@ -25,9 +25,8 @@ ROWS = {
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last. The page that a run "
-        "makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
-        "numbers.",
+        "Every figure of the studies, as `make figures` drew it last. The page of a run, "
+        "`figures/<study>/index.html`, says more about each.",
     ),
     "tables": (
         "All tables",
@@ -36,8 +35,8 @@ INTRODUCTIONS = {
     ),
     "claims": (
         "All claims",
-        "The sentences of the sources that we test, each with its verdict. The sentences and the tests "
-        "are data in `src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
+        "The sentences of the sources that we test, each with its verdict. They are data in "
+        "`src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
     ),
 }
 
