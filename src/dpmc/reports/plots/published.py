@@ -26,7 +26,7 @@ def quartiles(values: Sequence[float]) -> Quartiles:
 
 
 def published_boxes(folder: Path, metric: str, study: Study) -> dict[CellKey, Quartiles]:
-    """Return cell -> published box of the models of a study that have as many rows; {} for ε per iteration."""
+    """Return cell -> published box of a study's models with as many rows; {} for ε per iteration."""
     path = folder / f"{metric}.csv"
     if not path.is_file() or study.epsilon_kind != "total":
         return {}
