@@ -11,17 +11,21 @@ from dpmc.studies.hyperparameters import pinned_hyperparameters
 from dpmc.studies.loading import load_study
 
 ROOT = Path(__file__).parents[2]
-PEERS = load_study(ROOT / "config" / "studies" / "peers.yaml")
+PEERS, PAPERS = (load_study(ROOT / f"config/studies/{name}.yaml") for name in ("peers", "peers-papers"))
 ROWS_KEPT = 1.0 - 1.0 / 2000.0
 OFF = {"sum": 0.0, "sum-off-3": 3.0, "sum-off-10": 10.0, "sum-off-3-narrow": 3.0}
 
 
-@pytest.mark.parametrize("model", PEERS.models)
+@pytest.mark.parametrize("model", [*PEERS.models, "paper-banana", "paper-gauss"])
 def test_sums_ask_what_public_rows_suggest(model: str) -> None:
     problem = datasets.build(model, model, "tuning")
     summaries = problem.model.summaries(problem.rows)
+    study = PEERS if model in PEERS.models else PAPERS
+    public = pinned_hyperparameters(study, model, "public-rows").values
+    np.testing.assert_allclose(public["total"], summaries.sum(axis=0), rtol=1e-6, atol=1e-3)
+    assert public["public"] == len(summaries)
     for label, off in OFF.items():
-        given = pinned_hyperparameters(PEERS, model, label).values
+        given = pinned_hyperparameters(study, model, label).values
         moved = summaries.mean(axis=0) + off * summaries.std(axis=0) / np.sqrt(summaries.shape[1])
         around = summaries.mean(axis=0) if label.endswith("narrow") else moved
         norms = np.linalg.norm(summaries - around, axis=1)
