@@ -122,7 +122,9 @@ def test_steps_have_the_epsilon_of_published_pairs(mu: float, epsilon: float) ->
     for rounded, side in ((mu - 0.005, 1.0), (mu + 0.005, -1.0)):
         events = [GaussianQuery("gradient", np.sqrt(steps) / rounded, count=steps)]
         assert side * (epsilon - GaussianDp().epsilon(events, 1e-5)) > 0.0
-    found = dpmc.budget(60_000, "dp-gradient-descent", PEERS["dp-gradient-descent"], epsilon=epsilon, delta=1e-5)
+    found = dpmc.budget(
+        60_000, "dp-gradient-descent", PEERS["dp-gradient-descent"], epsilon=epsilon, delta=1e-5
+    )
     assert np.sqrt(steps) / found["noise_multiplier"] == pytest.approx(mu, abs=0.005)
 
 
