@@ -135,6 +135,7 @@ CSV: dict[str, tuple[bytes, Coding, Any]] = {
     "two": (b"x,y,x\n1,2,3\n", Coding(), "two columns have the same name, x: rename one"),
     "alike": ("x,y,\u00e2,a\u0302, y\n1,2,3,4,5\n".encode(), Coding(), "have the same name, y: rename one"),
     "short line": (b"x,y\n1,10\n2\n", Coding(), [[10, 1], [NAN, NAN]]),
+    "short line, filled": (b"x,y\n1,10\n2\n", Coding.of({}, {"y": 7.0}), [[10, 1], [NAN, NAN]]),
     "long line": (b"x,y\n1,10\n2,20,3\n", Coding(), [[10, 1], [NAN, NAN]]),
     "open quote": (b'x,y\n1,10\n2,"20\n', Coding(), [[10, 1], [NAN, NAN]]),
     "comment among rows": (b"x;y\n1;10\n# 2\n", EUROPE, [[10, 1], [NAN, NAN]]),
