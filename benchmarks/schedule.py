@@ -77,7 +77,7 @@ def jobs_of(study: Study, folder: Path, size: str) -> list[Job]:
             for epsilon, share in pieces(study, *names[:2], size, iterations):
                 its = START + max(cpu - START, 0.0) * share
                 found.append((first + min(epsilon, 100), its, f"sample {names[0]}", needs))
-        elif kind == "evaluation" and names[1:] == ["chains"]:
+        elif kind == "evaluation" and names[0] in study.models and not names[1:]:
             found.append((10000, cpu, f"evaluate {names[0]}", {f"sample {names[0]}"}))
         elif kind == "figures" and names[0] in study.figures:
             shown = [] if names[0] in LAYOUTS else plots.reads(names[0], study)[0]

@@ -76,7 +76,7 @@ def lay_out(app: Sphinx, page: nodes.document, name: str) -> None:
     for table in page.findall(nodes.tgroup):
         columns, *rows = [list(row.findall(nodes.entry)) for row in table.findall(nodes.row)]
         sentences = [any(len(row[at].astext()) > 60 for row in rows) for at in range(len(columns))]
-        if len(columns) >= 7 and any(sentences):
+        if any(sentences) and len(columns) + sum(sentences) >= 8:
             table.parent["classes"].append("cards")
             for at, column in enumerate(columns):
                 kinds = ["sentence"] * sentences[at] + ["first"] * (at == sentences.index(True))

@@ -46,6 +46,7 @@ except ModuleNotFoundError as missing:
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG, LOCK = Path("config/config.yaml"), Path(".snakemake/dpmc-run.lock")
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+MANY_CELLS = 100  #: of a run of minutes
 USAGE, INCOMPLETE = 2, 3  # exit statuses: a mistake in command or study; models without images left out
 
 
@@ -75,6 +76,10 @@ def main() -> NoReturn:
         command += ["--logger=dpmc", *(["--quiet=all"] if options.quiet else [])]
     if options.config:
         command += ["--config", *options.config]
+    # Each job that has started makes Snakemake look for further ones once in this time: with the profile's
+    # 2 s, a fifth of a core in a run of an hour. A run does not end before the time has passed.
+    if sum(1 for study in studies for _ in study.cells()) > MANY_CELLS:
+        command.insert(len(SNAKEMAKE), "--max-jobs-per-timespan=500/10s")
 
     # One source may fail and another be there. A failure leaves a marker, which `why_unavailable` reads.
     if wanted := images_to_fetch(studies):
@@ -182,7 +187,9 @@ def profile_of(name: str | None) -> tuple[Path | None, dict[str, Any]]:
     file = folder / "profile.yaml"
     if not file.exists():
         raise DpmcError(f"--profile: no profile {name!r}; known: {', '.join(path.name for path in known)}")
-    content: dict[str, Any] = read_yaml(file) or {}
+    content = read_yaml(file)
+    if not isinstance(content, dict):
+        raise DpmcError(f"--profile: {file}: must be keys with values, such as executor: slurm")
     executor = content.get("executor", "local")
     plugin = f"snakemake-executor-plugin-{executor}"
     if executor != "local" and find_spec(plugin.replace("-", "_")) is None:

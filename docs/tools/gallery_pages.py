@@ -11,7 +11,6 @@ from dpmc.studies import Study, load_study
 from dpmc.studies.figures import declared_figure
 
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
-RULE = "<!-- the rule ends here -->"  # in tables of claims, for the page that has it once
 #: what a row of a linked table is
 ROWS = {
     "models": "a model: its dimension, rows, tempering and prior",
@@ -45,6 +44,8 @@ INTRODUCTIONS = {
 
 #: what all figures have in common, said once
 CONVENTIONS = (
+    "ε: total privacy budget, with δ = 0.1/n, unless a caption says otherwise",
+    "MMD: of second halves of chains from 1,000 exact posterior draws; lower is better",
     "boxes: quartiles and median over the runs of a cell; whiskers end at the last run within 1.5 "
     "interquartile ranges, runs beyond them are drawn singly",
     "filled slim bars: published quartiles and medians; hollow ones: our runs of what the legend names",
@@ -69,7 +70,7 @@ def sections(page: str, study: Study) -> list[str]:
     if page == "figures":
         names = [name for name in study.figures if name not in tables.LAYOUTS]
         return [line for name in [*names, "lessons"] for line in figure(study, name)]
-    name, how = ("claims", f":start-after: {RULE}") if page == "claims" else ("models", ":heading-offset: 2")
+    name, how = ("claims", ":start-line: 2") if page == "claims" else ("models", ":heading-offset: 2")
     parts = [included(study.name, name, how)]
     parts = parts if (folder / f"{name}.md").is_file() else []
     files = [name for name in ROWS if page == "tables" and (folder / f"{name}.csv").is_file()]
@@ -85,7 +86,7 @@ def included(study: str, name: str, how: str) -> str:
 def made_by(study: Study) -> str:
     """Return the command that makes what a page shows of a study, and the commit at which it was made."""
     commit = (GALLERY / study.name / "commit.txt").read_text().strip()
-    return f"`make figures STUDY={study.name}`, made at commit {commit}; {study.seeds} runs of a cell"
+    return f"`make figures STUDY={study.name}` at commit {commit}; {study.seeds} runs of a cell"
 
 
 def figure(study: Study, name: str) -> list[str]:
@@ -100,7 +101,7 @@ def figure(study: Study, name: str) -> list[str]:
         title, caption = declared.title or name.replace("-", " "), declared.caption
     below = textwrap.fill(" ".join(caption.split()), 110, break_on_hyphens=False, break_long_words=False)
     file = f"../{path.relative_to('docs')}"
-    return [f"### {title}", f"![{title}]({file})", below]
+    return [f"### {title}", f"![{name}]({file})", below]  # the heading says what it shows
 
 
 def text(page: str) -> str:
@@ -110,7 +111,7 @@ def text(page: str) -> str:
     if page == "tables":
         parts.append("\n".join(f"- `{name}`: {row}" for name, row in ROWS.items()))
     if page == "claims":
-        parts.append(included("thesis", "claims", f":start-line: 2\n:end-before: {RULE}"))
+        parts.append(tables.LAYOUTS["claims"]["rule"])
     if page == "figures":
         parts.append("\n".join(f"- {words}" for words in CONVENTIONS))
     for study in studies():

@@ -110,7 +110,10 @@ def test_a_study_whose_controller_is_killed_is_bit_identical_to_a_local_run(tmp_
             if re.search(r"submitted with SLURM.*sample_reduced", line):
                 break
         first.kill()
-    assert len(submitted(seen)) > 4, seen[-3000:]
+    (number,) = re.findall(r"SLURM jobid (\d+) \(log: .*group_data_data", seen)
+    about = known_to_slurm(number)  # of both data sets
+    assert (about["NumCPUs"], about["MinMemoryNode"]) == ("1", f"{JOB_NEEDS['data'][0]}M")
+    assert about["TimeLimit"] == f"00:{2 * JOB_NEEDS['data'][1]}:00"
     made = {path: path.stat().st_mtime_ns for path in folder.glob("data/reduced/**/*.nc")}
     assert made
 
@@ -120,6 +123,7 @@ def test_a_study_whose_controller_is_killed_is_bit_identical_to_a_local_run(tmp_
     ):
         time.sleep(0.5)
     output = run(folder, "workflow/run.py", *ON_SLURM, "reduced")
+    assert not re.search(r"submitted with SLURM.*figure", output)
     again = submitted(output)
     assert again and not set(again) & set(submitted(seen))
     assert {path: path.stat().st_mtime_ns for path in made} == made, "what was finished is made again"

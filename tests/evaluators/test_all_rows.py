@@ -14,7 +14,7 @@ from dpmc.privacy.questions import LengthQuestion
 from evaluators import cases
 from evaluators.cases import MODELS, Straight
 
-EDGES = (1, 511, 512, 513, 2047, 2048, 2049, 5000)  # of blocks and strips
+EDGES = (1, 511, 512, 513, 5000)  # of blocks
 AFFINE = [name for name in MODELS if hasattr(MODELS[name], "ratio_form")]
 
 

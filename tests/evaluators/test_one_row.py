@@ -21,7 +21,7 @@ from evaluators.cases import COVARIANCE, MODELS
 
 BOUND = 0.3
 N = 700
-MANY = 5000  #: rows of several strips and blocks
+MANY = 5000  #: rows of several blocks
 #: Rounding of one clipped term and of the sum over n of them, relative to the bound; see `rounding`.
 UNIT = 2.0**-53
 
@@ -173,7 +173,7 @@ def test_one_row_moves_a_sum_by_its_sensitivity_and_by_rounding(name: str, halve
 @pytest.mark.parametrize("bound", [0.3, 2.0, 20.0])
 @pytest.mark.parametrize("name", [name for name in CASES if "batch" not in name and "generic" not in name])
 def test_one_row_moves_sums_of_statistics_by_its_sensitivity_and_by_rounding(name: str, bound: float) -> None:
-    """Several strips and blocks, of which few rows, many or all are within the bound."""
+    """Several blocks, of which few rows, many or all are within the bound."""
     for offset, halves in ((0.0, False), (1e3, True), (1e6, False), (1e9, True), (1e14, False)):
         assert largest_change(CASES[name], MANY, bound, offset, halves) <= 1.0 + rounding(MANY), offset
 

@@ -332,7 +332,7 @@ def answer_faults() -> list[str]:
         if not 0.9 * low < np.mean(z) < 1.1 * high:
             found.append(f"mean square {np.mean(z)} with noise {noise_sd}, {information_sd}")
         clear = answer._replace(information=information, information_sd=1e-6)
-        new, back_of = score_answers.whitened(clear), np.linalg.inv(whitening)
+        new, back_of = score_answers.whitened(clear, np.full(3, np.inf)), np.linalg.inv(whitening)
         if not np.allclose(new @ back_of @ information @ back_of @ new, expected * one, rtol=1e-3, atol=0.1):
             found.append("T does not make rows white")
     return found
@@ -394,6 +394,11 @@ HARD: dict[str, tuple[Any, list[float], list[float]]] = {
         [3.0, 0.3, -0.2],
         [0.1] * 3,
     ),
+    "rare level": (
+        dpmc.LogisticRegression("y", ["x1"], levels={"g": {"a": 0.992, "b": 0.008}}, prior_sd=10.0),
+        [0.3, 0.8, -0.5],
+        [0.1, 0.1, 3.0],
+    ),
 }
 
 
@@ -441,6 +446,7 @@ CHECKS: dict[str, Callable[[], Any]] = {
     "small": lambda: hard_faults("small sd", 3),
     "wide": lambda: hard_faults("wide prior", 3),
     "correlation": lambda: hard_faults("correlation", 3),
+    "rare": lambda: hard_faults("rare level", 3),
 }
 PAIRS = ("normal, sd unknown", "lying", "lying, sd unknown")
 QUESTIONS, TABLE, ANSWERS, ROUNDS = (
@@ -560,6 +566,9 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     },
     (ANSWERS, "whitened", "symmetric_power(A, -0.5)"): {
         "T upside down": ("-", "", "answers"),
+    },
+    (ANSWERS, "whitened", "white + np.diag(longest ** -2.0)"): {
+        "rows of a rare level stretched without end": (" + np.diag(longest ** -2.0)", "", "rare"),
     },
     (ANSWERS, "_log_sd", "float(np.log(answer.residual_sd)) + A"): {
         "step of chi upside down": ("+", "-", "sd small"),

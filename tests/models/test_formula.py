@@ -434,3 +434,12 @@ def test_a_design_of_many_rows_is_fast() -> None:
     began = time.perf_counter()
     design(x)
     assert time.perf_counter() - began < 2.0
+
+
+def test_columns_of_two_values_are_known() -> None:
+    """What may be asked of rows is bounded by it, so it must be said of no column with more values."""
+    design = design_of("age + female * plan + age:plan")
+    values = [len(np.unique(column)) for column in design(rows_of(design, 2000)).T]
+    assert [count == 2 for count in values] == design.indicators.tolist()
+    plain = dpmc.LogisticRegression("y", ["x", "f"], binary={"f": 0.3}, levels={"g": ["a", "b", "c"]}).design
+    assert plain.indicators.tolist() == [False, False, True, True, True]

@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCES = Path(__file__).parents[2] / "src/dpmc"
 ARRAYS = {"Array", "ArrayLike", "NDArray", "ndarray"}
 CLAIMS = "reports/claims"  # its functions are of one kind, which is described once
-#: `(n,)`, `(..., d)`, `(...)`, `(chains, d)`, `(strips, 2, STRIP + 1)`, "in η's shape"
+#: `(n,)`, `(..., d)`, `(...)`, `(chains, d)`, `(k, n + 1)`, "in η's shape"
 PART = r"(\.\.\.|[\w|…]{1,11}( [+·−] \w+)?)"
 SHAPE = re.compile(rf"\(({PART}(, {PART})+|{PART},|\.\.\.)\)|\bshape\b")
 

@@ -24,7 +24,7 @@ from dpmc.privacy.events import (
 )
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.studies.__main__ import study_schema, tables
+from dpmc.studies.__main__ import lists, study_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"
@@ -38,7 +38,7 @@ def cells(text: str) -> list[list[str]]:
 
 def test_generated_pages_are_those_of_the_declarations() -> None:
     assert (REFERENCE / "hyperparameters.md").read_text() == page_of_hyperparameters()
-    assert tables() in (ROOT / "config/README.md").read_text()
+    assert lists() in (ROOT / "config/README.md").read_text()
     assert (ROOT / "config/study.schema.json").read_text() == study_schema()
 
 

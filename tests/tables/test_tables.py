@@ -245,12 +245,11 @@ def test_claims_are_shown_with_verdict_numbers_and_figure(tmp_path: Path) -> Non
     save_table("claims", THESIS, [tmp_path / "claims.md"], tmp_path)
     lines = (tmp_path / "claims.md").read_text().splitlines()
     assert lines[-3:] == [
-        "| 5.1 | Ours is better. | fails | corrected: cannot be told | 1 of 2 | holds | 1 / 1 / 0 "
-        "| 0.5 to 1.25 (± 0.12) | 0.016 | ratio of medians: below 1 | mmd-easy |",
-        "| 5.2 | It is faster. | undecided | – | – | – | – | – | – | seconds | – |",
-        f"| 5.3 | Starts do not matter. | {verdict} | – | – | – | – | – | – | all starts are the same | – |",
+        "| 5.1 | Ours is better. | fails (corrected: cannot be told) | 1/1/0 "
+        "| 0.5 to 1.25 (±0.12) | ratio of medians: below 1 |",
+        "| 5.2 | It is faster. | undecided | – | – | seconds |",
+        f"| 5.3 | Starts do not matter. | {verdict} | – | – | all starts are the same |",
     ]
-    assert "**The rule.**" in lines[2]
     untold = "2 cannot be told at this number of runs"
     summary = f"Source: a paper, Section 5. Verdicts: 1 fail, {untold}, 1 undecided, 1 {verdict}."
-    assert f"{summary} If all of 1 were true, 0.016 would fail by luck." in lines
+    assert lines[2].startswith(f"{summary} If all of 1 were true, 0.016 would fail by luck.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dpmc.studies import load_study
 from dpmc.studies.sizes import JOB_NEEDS
 from pipeline_copy import ROOT, SMALL, copy_pipeline, make_figures, run, snakemake
 
@@ -36,6 +37,13 @@ def test_a_misspelt_profile_runs_nothing(folder, command, status, words):
     output = run(folder, *command, status=status)
     assert all(word in output for word in words), output
     assert not (folder / "results").exists() and not (folder / "data/cell").exists()
+
+
+def test_an_empty_profile_is_refused_in_one_line(folder):
+    (folder / "profiles/slurm/profile.yaml").write_text("# nothing yet")
+    output = make_figures(folder, "--profile=slurm", "cell", status=2)
+    rule = "must be keys with values, such as executor: slurm"
+    assert output == f"dpmc: error: --profile: profiles/slurm/profile.yaml: {rule}\n"
 
 
 def test_a_profile_without_its_plugin_is_refused(folder):
@@ -67,7 +75,18 @@ def test_no_rule_that_works_lacks_resources_and_measurements(folder):
     for block in re.split(r"^(?=\s*rule\b)", "\n".join(file.read_text() for file in rules), flags=re.M)[1:]:
         works = "dpmc " in block.partition("shell:")[2] and "localrule: True" not in block
         assert works == ("mem_mb=megabytes(" in block and "runtime=minutes(" in block), block
-        assert works == ("    benchmark:" in block or "--times {log.times}" in block), block
+        measured = "    benchmark:" in block or "--times {log.times}" in block
+        assert measured == (works or "rule figure:" in block), block
+
+
+@pytest.mark.parametrize("name", ["slurm", "generic"])
+def test_short_jobs_share_one_of_a_cluster_that_asks_for_no_more_than_one_that_samples(folder, name):
+    profile = yaml.safe_load((folder / f"profiles/{name}/profile.yaml").read_text())
+    assert profile["cores"] == 1, "a group asks for the cores and memory of its largest member"
+    assert profile["groups"] == {rule: rule for rule in profile["group-components"]}
+    for rule, members in profile["group-components"].items():
+        assert 1 < members <= JOB_NEEDS["sample"][1] / JOB_NEEDS[rule][1]
+        assert JOB_NEEDS[rule][0] <= JOB_NEEDS["sample"][0]
 
 
 @pytest.mark.parametrize(
@@ -129,3 +148,23 @@ def test_a_partition_that_could_not_run_the_jobs_is_refused(
     with pytest.raises(SystemExit):
         program.check_partitions(profile, {"no"})
     assert refusal in capsys.readouterr().err
+
+
+def test_the_simulated_schedule_waits_for_evaluations(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    schedule = importlib.import_module("schedule")
+    rule = (ROOT / "workflow/rules/evaluation.smk").read_text()
+    log = tmp_path / re.search(r'"(logs/.*)"', rule)[1].format(study="thesis", model="circle")
+    figure = tmp_path / "logs/thesis/figures/circle.log"
+    for path in (log, figure):
+        path.parent.mkdir(parents=True)
+        path.write_text("evaluate: 2.0 s CPU in 3.0 s, at most 100 MB in a process\n")
+    metrics = tmp_path / "results/thesis/metrics.csv"
+    metrics.parent.mkdir(parents=True)
+    metrics.write_text("study,model,method,epsilon,seed,metric,value\n")
+    jobs = schedule.jobs_of(load_study("thesis"), tmp_path, "method")
+    assert {job[2]: job[3] for job in jobs} == {
+        "evaluate circle": {"sample circle"},
+        "figure": {"evaluate circle"},
+    }
+    assert schedule.makespan(jobs, 2) > 4

@@ -17,11 +17,10 @@ rule figure:
         "logs/{study}/figures/{figure}.log",
     benchmark:
         "logs/{study}/figures/{figure}.tsv"
+    # Seconds, as many as a Slurm job takes to start Snakemake twice.
+    localrule: True
     conda:
         ENVIRONMENT
-    resources:
-        mem_mb=megabytes("figure"),
-        runtime=minutes("figure"),
     params:
         version=figure_version,
         study=study_digest,

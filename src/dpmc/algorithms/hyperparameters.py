@@ -83,7 +83,7 @@ def lengths(meaning: str, searched: bool = False) -> Any:
         items = value if isinstance(value, list | np.ndarray) else [value]
         return np.array([_number(item) for item in items])
 
-    return _declared(KeyRule(meaning, "> 0, one number or one for each parameter", check, searched=searched))
+    return _declared(KeyRule(meaning, "> 0, one number or a list", check, searched=searched))
 
 
 def numbers(meaning: str, default: object = MISSING) -> Any:

@@ -333,6 +333,9 @@ class Search:
         share_of_weight = usual_share(model)
         worth = n * share_of_weight / model.design.largest_weight  # of rows without weights, for the noise
         reach = float(np.clip(n * share_of_weight * method.mu / (20.0 * p**1.5), 1.3, 5.0))
+        # Of a column of zeros and ones: with a larger T its ones are clamped more by H than by B, they say
+        # less, and M asks for a larger T yet.
+        longest = np.where(model.design.indicators, reach * np.sqrt(p) * whitening[0, 0], np.inf)
         for k, (length, share) in enumerate(method.shares):
             sensitivity = method.mu * np.sqrt(share)
             if k <= warm:
@@ -365,7 +368,7 @@ class Search:
             found, d = posterior_of([answer], searched)
             theta = answer.at + (found.mean - answer.at) * min(1.0, TRUST / max(float(np.sqrt(d @ d)), 1e-9))
             if k < warm:
-                whitening = whitened(answer)
+                whitening = whitened(answer, longest * sd)
                 if log_sd is not None:
                     new = float(np.exp(log_sd_of([answer], n, log_sd).mean))
                     whitening, sd = whitening * new / sd, new

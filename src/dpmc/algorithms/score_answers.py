@@ -204,15 +204,19 @@ def without_noise(answers: Sequence[Round], prior: Belief) -> tuple[np.ndarray, 
     return np.asarray(np.linalg.inv(own + np.linalg.inv(prior.covariance))), np.asarray(hidden)
 
 
-def whitened(answer: Round) -> np.ndarray:
-    """Return T (p, p) for which rows are about white, by M with eigenvalues that are hardly noise."""
+def whitened(answer: Round, longest: np.ndarray) -> np.ndarray:
+    """Return T (p, p) for which rows are about white, by M with eigenvalues that are hardly noise.
+
+    `longest` (p,) bounds T of each coefficient.
+    """
     p, (information, shape, _) = len(answer.at), information_of(answer)
     trace = float(np.trace(information)) / p
     least = min(max(np.sqrt(2.0 * p * shape), LEAST_EXPECTED * trace), trace)
     values, vectors = np.linalg.eigh(information)
     matrix = (vectors * np.maximum(values, least)) @ vectors.T
     back = np.linalg.inv(answer.whitening)
-    return symmetric_power(back @ matrix @ back / answer.expected_information, -0.5)
+    white = back @ matrix @ back / answer.expected_information
+    return symmetric_power(white + np.diag(longest**-2.0), -0.5)
 
 
 class LogSd(NamedTuple):

@@ -1,10 +1,9 @@
 """Clipped sums for models with an affine form: r = α·t(x) + γ and ∇ ln p(x|θ) = G t(x) + h.
 
-Every exponential family has such a form. The method depends on the move and the number k of statistics:
+Every exponential family has such a form. There are two ways:
 
-- only one statistic has a coefficient (one-component moves of models in natural statistics; always if k = 1):
-  sorted columns with prefix sums, O(log n);
-- k = 2: strips, of which about √n rows are read, and for a gradient also all clipped rows;
+- log ratios in which only one statistic has a coefficient (one-component moves of models in natural
+  statistics; of one statistic all moves): sorted columns with prefix sums, O(log n);
 - else: blocks of rows ordered by distance. A prefix of surely unclipped blocks is summed by prefix sums, the
   other blocks are read.
 
@@ -51,13 +50,6 @@ class AffineEvaluator(StatisticsEvaluator):
         return ordered, kernels.sorted_prefix(ordered, median), median
 
     @functools.cached_property
-    def _strips(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, int]:
-        """Two statistics in strips, as `kernels.strip_ratio_sums` takes them."""
-        strips, low, high = layout.strips(self._finite)
-        middle, n = float(np.median(self._finite[:, 1])), len(self._finite)
-        return strips, kernels.strip_prefix(strips, n, middle), low, high, middle, n
-
-    @functools.cached_property
     def _blocks(self) -> Blocks:
         rows = self._finite
         centre = np.median(rows, axis=0)
@@ -88,11 +80,7 @@ class AffineEvaluator(StatisticsEvaluator):
             sums, counts = np.where(unbounded, whole, sums), np.where(unbounded, 0, counts)
             left &= ~unbounded
         if left.any():
-            move = alpha[left], gamma[left], bound[left]
-            by_strips = k == 2
-            sums[left], counts[left] = (
-                kernels.strip_ratio_sums(self._strips, *move) if by_strips else self._by_blocks(*move)
-            )
+            sums[left], counts[left] = self._by_blocks(alpha[left], gamma[left], bound[left])
         return sums, counts
 
     def _by_blocks(self, alpha: np.ndarray, gamma: np.ndarray, bound: np.ndarray) -> Sums:
@@ -123,23 +111,9 @@ class AffineEvaluator(StatisticsEvaluator):
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
         linear, constant = layout.plain(self._model.gradient_form(theta))
-        k = linear.shape[2]
         if bound == np.inf:
             whole = (linear * self._totals).sum(axis=2) + constant * len(self._finite)
             return whole, np.zeros(len(theta), np.int64)
-        if k == 2:  # by the QR decomposition of (G, h), ‖G t + h‖ is the norm of three numbers
-            basis, triangular = _triangular(np.concatenate([linear, constant[:, :, None]], axis=2))
-            sums, counts = kernels.strip_gradient_sums(self._strips, triangular, bound)
-            return (basis * sums[:, None, :]).sum(axis=2), counts
-        if k > 1:
-            return self._gradients_by_blocks(linear, constant, bound)
-        sums, counts = kernels.sorted_gradient_sums(*self._sorted, linear, constant, bound)
-        left = counts < 0
-        if left.any():
-            sums[left], counts[left] = self._gradients_by_blocks(linear[left], constant[left], bound)
-        return sums, counts
-
-    def _gradients_by_blocks(self, linear: np.ndarray, constant: np.ndarray, bound: float) -> Sums:
         by = self._blocks
         middle = (linear * by.centre).sum(axis=2) + constant
         largest = (np.abs(linear * by.centre).sum(axis=2) + np.abs(constant)).sum(axis=1)
@@ -157,28 +131,6 @@ class AffineEvaluator(StatisticsEvaluator):
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         form = layout.plain(self._model.ratio_form(theta, proposal))
         return kernels.affine_row_ratios(self._table, chosen, *form)
-
-
-def _triangular(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Q (chains, d, 3) and upper triangular R (chains, 3, 3) of (chains, d, 3), by Gram–Schmidt twice.
-
-    Elementwise over chains, so that one chain's bits do not depend on the others. A column that is linearly
-    dependent on earlier ones gets zeros in Q and R, a column that is not finite zeros in Q.
-    """
-    basis, triangular = np.zeros(matrix.shape), np.zeros((len(matrix), 3, 3))
-    for j in range(3):
-        rest = matrix[:, :, j].copy()
-        # The second pass removes what rounding left over in the first.
-        for _ in range(2):
-            for i in range(j):
-                part = (basis[:, :, i] * rest).sum(axis=1)
-                triangular[:, i, j] += part
-                rest -= part[:, None] * basis[:, :, i]
-        size, before = (np.sqrt((v**2).sum(axis=1)) for v in (rest, matrix[:, :, j]))
-        triangular[:, j, j] = size = np.where(size < 1e-14 * before, 0.0, size)
-        usable = ((size > 0.0) & (size < np.inf))[:, None]
-        basis[:, :, j] = np.where(usable, rest, 0.0) / np.where(usable, size[:, None], 1.0)
-    return basis, triangular
 
 
 def _largest_singular_value(linear: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpmc.evaluators.kernels import BLOCK, STRIP
+from dpmc.evaluators.kernels import BLOCK
 
 
 def plain(form: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -46,22 +46,3 @@ def scaled_distances(statistics: np.ndarray, centre: np.ndarray, scale: np.ndarr
         for t, c, s in zip(statistics.T, centre, scale, strict=True):
             squares += ((t - c) / s) ** 2
     return np.sqrt(squares)
-
-
-def strips(statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return two statistics (n, 2) as strips (strips, 2, STRIP), and the ends (strips,) of each in the first.
-
-    A strip holds neighbours in the first statistic, sorted by the second; the last strip is padded with
-    zeros.
-    """
-    n = len(statistics)
-    count = -(-n // STRIP)
-    order = np.argsort(statistics[:, 0], kind="stable")
-    strip = np.empty(n, np.int64)
-    strip[order] = np.arange(n) // STRIP
-    order = np.lexsort((statistics[:, 1], strip))
-    x, y = np.zeros((2, count * STRIP))
-    x[:n], y[:n] = statistics[order].T
-    parts = [x[s * STRIP : min(n, (s + 1) * STRIP)] for s in range(count)]
-    low, high = (np.array([function(part) for part in parts]) for function in (np.min, np.max))
-    return np.ascontiguousarray(np.stack([x.reshape(-1, STRIP), y.reshape(-1, STRIP)], axis=1)), low, high

@@ -185,6 +185,15 @@ class Design:
         }
 
     @property
+    def indicators(self) -> np.ndarray:
+        """Return which coefficients (p,) are of columns that have but two values."""
+        return np.array([*[False] * self.intercept, *self._indicators()])
+
+    def _indicators(self) -> list[bool]:
+        numbers = [i in self.binary for i in range(len(self.centre))]
+        return numbers + [True] * (self.standard.shape[1] - len(numbers))  # levels
+
+    @property
     def largest_weight(self) -> float:
         """Return the public maximum of weights; 1 without weights."""
         return next(iter(self.weights.values()), 1.0)

@@ -180,6 +180,9 @@ class FormulaDesign(Design):
         standard[0] *= self.intercept
         return standard
 
+    def _indicators(self) -> list[bool]:
+        return [all(self._is_binary(self.factors[name]) for name, _ in term.columns) for term in self.terms]
+
     def _is_binary(self, factor: Factor) -> bool:
         """Return whether a factor is 0 or 1."""
         binary = [self.columns[i] for i in self.binary]

@@ -27,24 +27,23 @@ SECTIONS: dict[str, type[Keys]] = {
 }
 
 
-def tables() -> str:
-    """Return a Markdown table for each mapping of the file."""
+def lists() -> str:
+    """Return a Markdown list of the keys of each mapping of the file."""
     parts = []
     for title, declaration in SECTIONS.items():
         schema = declaration.model_json_schema()
         lines = [f"### `{title}`", ""] if title else []
-        lines += ["| key | meaning | must be | default |", "| --- | --- | --- | --- |"]
         for key, about in schema["properties"].items():
             given = about.get("default")
-            default = "needed" if key in schema.get("required", ()) else f"`{given}`" if given else ""
-            meaning = about["description"].replace("|", r"\|")
-            lines.append(f"| `{key}` | {meaning} | {_rule(about)} | {default} |")
+            default = "needed" if key in schema.get("required", ()) else f"default `{given}`" if given else ""
+            notes = "; ".join(note for note in (_rule(about), default) if note)
+            lines.append(f"- `{key}`: {about['description']}" + (f" ({notes})" if notes else ""))
         parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)
 
 
 def _rule(about: dict[str, Any]) -> str:
-    """Return the rule of a value in words, from pydantic's JSON schema."""
+    """Return the rule of a value in words, from pydantic's JSON schema; "" for a text or a mapping."""
     if "rule" not in about:
         about = next((part for part in about.get("anyOf", ()) if part.get("type") != "null"), about)
     if "rule" in about:
@@ -52,10 +51,10 @@ def _rule(about: dict[str, Any]) -> str:
     if "enum" in about:
         return " or ".join(f"`{value}`" for value in about["enum"])
     if about.get("type") == "integer":
-        return f"whole, {about['minimum']} to {about['maximum']:,}"
+        return "whole"
     if about.get("type") == "array":
-        return f"list, each {_rule(about['items'])}"
-    return {"string": "text", "boolean": "`true` or `false`"}.get(about.get("type", ""), "mapping")
+        return f"list, each {rule}" if (rule := _rule(about["items"])) else "list"
+    return "`true` or `false`" if about.get("type") == "boolean" else ""
 
 
 def study_schema() -> str:
@@ -68,4 +67,4 @@ def study_schema() -> str:
 if __name__ == "__main__":
     options = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
     options.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
-    print(study_schema() if options.parse_args().schema else tables(), end="")
+    print(study_schema() if options.parse_args().schema else lists(), end="")

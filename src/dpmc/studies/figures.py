@@ -111,7 +111,7 @@ class FigureKeys(Keys):
     draw: Function | None = key("a function, as `module:name`, in place of a kind", None)
     title: Text = key("title in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
-    models: Texts = key("models, by label or by catalogue id; default: all that the figure can show", ())
+    models: Texts = key("models, or repeated runs, by label or catalogue id; default: all that it can show", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
     pairs: dict[str, str] = key(
         "label of a model or method, drawn as boxes → label of the one beside it, as slim bars; "
@@ -179,7 +179,7 @@ def check_own(study: Study) -> None:
         metrics = (*figure.metric, *(panel.metric for panel in figure.panels if panel.metric))
         pairs = [label for pair in figure.pairs.items() for label in pair if "*" not in label]
         for what, named, known in (
-            ("models", figure.models, (*models, *MODELS)),
+            ("models", figure.models, (*models, *study.repeated, *MODELS)),
             ("methods", figure.methods, (*methods, *ALGORITHMS)),
             ("pairs", pairs, (*models, *methods)),
             # A function that draws may use any metric.

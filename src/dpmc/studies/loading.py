@@ -103,11 +103,11 @@ def _study(document: Document, asking: tuple[str, ...]) -> Study:
             with document.blamed(*where):
                 others[other] = load_study(path.parent / f"{other}.yaml", (*asking, study.name))
         study.methods[label] = _reused_method(label, spec, study, others[other])
-    check_own(study)
     _check_cells(study)
     for label, repeated in keys.repeated.items():
         study.repeated[label] = _repeated(label, repeated, study)
         _check_cells(study.repeated[label].study)
+    check_own(study)
     return study
 
 

@@ -12,13 +12,12 @@ MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with al
 FEW_SEEDS = 10  #: of a cell that takes long
 
 #: rule -> megabytes and minutes that its jobs ask for; twice as much each time that one is sent again. The
-#: study thesis took at most 734 MB and 4 minutes (sample), 480 and 0.3 (evaluate), 442 and 1 (tune), 398 and
-#: 0.3 (plot).
+#: study thesis took at most 734 MB and 4 minutes (sample), 480 and 0.3 (evaluate), 442 and 1 (tune). Four
+#: jobs of data, or evaluate, may be one of a cluster (profiles), and ask for the minutes of one that samples.
 JOB_NEEDS: dict[str, tuple[int, int]] = {
     "budgets": (500, 20),
-    "data": (500, 20),
-    "evaluate": (1000, 30),
-    "figure": (800, 20),
+    "data": (1000, 15),
+    "evaluate": (1000, 15),
     "repeated": (1500, 120),
     "sample": (1000, 60),
     "search": (1000, 60),

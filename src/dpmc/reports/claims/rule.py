@@ -47,7 +47,7 @@ SEEN: dict[str, Callable[[float], bool]] = {
 class Limit:
     """What is asked of a case, `text`; how many cases decide alone that the claim holds, or that it fails.
 
-    `ratio`: the number is one, whose logarithm has about a normal law.
+    `ratio`: the number is one, whose logarithm is about normal.
     """
 
     text: str

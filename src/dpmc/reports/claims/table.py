@@ -165,7 +165,7 @@ class ClaimTable:
         if cell not in self._boxes:
             return nothing, nothing, nothing, count
         low, middle, high, count = (self._boxes[cell][name] for name in (*QUARTILES, "runs"))
-        # By a normal law the error of a quartile range is 1.17 of it over the root of the runs.
+        # Of normal numbers the error of a quartile range is 1.17 of it over the root of the runs.
         half = 0.5 * (high - low) * (1.0 + 1.17 / count**0.5 * _chance((*cell, "spread")))
         middle = middle + error_of_median(low, high, count) * _chance(cell)
         return middle - half, middle, middle + half, count

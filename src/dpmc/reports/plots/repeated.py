@@ -31,8 +31,8 @@ def reads(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles:
 
 
 def applies(study: Study, how: FigureKeys) -> bool:
-    """Return whether the study has repeated runs."""
-    return bool(study.repeated)
+    """Return whether the study has repeated runs that the figure may show."""
+    return any(label in study.repeated for label in how.models or study.repeated)
 
 
 def coverage(given: ToDraw) -> Figure:
@@ -54,11 +54,12 @@ def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float
     """Return the figure of a metric at both levels: 50 % dotted, nominal values dashed."""
     study, how = given.study, given.declared
     table = read_metrics(*reads(study, how, given.results)[1])
-    figure, places = layout.panels(
-        how.wide, len(study.repeated), min(how.columns or 2, len(study.repeated)), 1.6
-    )
+    labels = [label for label in how.models or study.repeated if label in study.repeated]
+    figure, places = layout.panels(how.wide, len(labels), min(how.columns or 2, len(labels)), 1.6)
     entries: layout.Entries = {}
-    for axes, (label, (of, _)) in zip(places, study.repeated.items(), strict=True):
+    for axes, label in zip(places, labels, strict=True):
+        of = study.repeated[label][0]
+        methods = [method for method in of.methods if method in (how.methods or of.methods)]
         results = Results(table, of)
         for level in LEVELS:
             axes.axhline(nominal[level], **marks.REFERENCE, zorder=1)
@@ -66,12 +67,12 @@ def _draw(given: ToDraw, metric: str, between: Between, nominal: dict[int, float
             if exact := results.baselines(label, f"{metric}_{level}"):
                 axes.axhline(between(exact)[0], **EXACT_LINE, zorder=1.5)
                 entries["exact posterior"] = EXACT_LINE
-            for index, method in enumerate(of.methods):
+            for index, method in enumerate(methods):
                 look = style.line_style(study, method, how.titles.get(method, ""))
                 entries[look.title] = look.line2d
                 points = _points(results, of, (label, method, f"{metric}_{level}"), between)
                 drawn = look if level == 90 else replace(look, line=style.DOTTED)
-                aside = lines.ASIDE * (index - (len(of.methods) - 1) / 2)
+                aside = lines.ASIDE * (index - (len(methods) - 1) / 2)
                 if points.size:
                     lines.draw_cells(axes, lines.Curve(drawn, points), aside)
         _finish(axes, of, label, how)

@@ -149,7 +149,7 @@ def _claims(study: Study, results: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
-    """Return the note with the rule and counts of verdicts, and texts for each claim."""
+    """Return the note with counts of verdicts, and texts for each claim."""
     import pandas as pd
 
     verdicts, rows = read_yaml(results / study.name / "claims.yaml"), []
@@ -158,16 +158,13 @@ def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
         own = pd.DataFrame([case for case in cases if case["number"] is not None])
         split, numbers = "", ""
         if len(own):
-            split = " / ".join(
-                str(sum(one is holds for one in own["holds"])) for holds in (True, False, None)
-            )
+            split = "/".join(str(sum(one is holds for one in own["holds"])) for holds in (True, False, None))
             # Equal ends of the range are written once.
             numbers = " to ".join(dict.fromkeys(map(_number, (own["number"].min(), own["number"].max()))))
-            numbers += f" (± {own['error'].max():.2g})" if own["error"].any() else ""
+            numbers += f" (±{own['error'].max():.2g})" if own["error"].any() else ""
         others = "; ".join(f"{of}: {_short(found)}" for of, found in claim["versions"].items())
-        about = (str(claim["section"]), claim["claim"], claim["verdict"], others, claim["reproduced"])
-        seen = (_short(claim["published"]), split, numbers, _number(claim["luck"]), claim["test"])
-        rows.append((*about, *seen, "" if claim["figure"] == "none" else Path(claim["figure"]).stem))
+        verdict = _short(claim["verdict"]) + (f" ({others})" if others else "")
+        rows.append((str(claim["section"]), claim["claim"], verdict, split, numbers, claim["test"]))
     found = [(number, verdict) for verdict, number in verdicts["verdicts"].items() if number]
     # "8 fail", but "8 cannot be told at this number of runs"
     counts = (f"{number} {word if ' ' in word else word.removesuffix('s')}" for number, word in found)
@@ -179,7 +176,7 @@ def _readable_claims(study: Study, results: Path) -> tuple[str, DataFrame]:
 
 
 def _short(verdict: str) -> str:
-    """Return a verdict beside another, in few words."""
+    """Return a verdict in few words."""
     return verdict.partition(" at this")[0]
 
 
