@@ -154,12 +154,6 @@ def test_every_line_is_a_row(tmp_path: Path, text: str | bytes, words: str) -> N
         read_rows(path, ("x",) if "note" in str(text) else None)
 
 
-def test_masked_values_are_missing() -> None:
-    masked = np.ma.masked_array(np.array([1.0, 2.0, 3.0]), mask=[False, True, False])
-    with pytest.raises(DpmcError, match="row 2, column 1: is NaN or infinite"):
-        read_rows(masked)
-
-
 @pytest.mark.parametrize(("suffix", "package"), [("xlsx", "openpyxl"), ("parquet", "pyarrow")])
 def test_a_package_that_is_missing_is_named(
     tmp_path: Path, suffix: str, package: str, monkeypatch: pytest.MonkeyPatch
@@ -199,13 +193,6 @@ def test_persons_need_a_column_that_says_who(tmp_path: Path) -> None:
     ):
         with pytest.raises(DpmcError, match=re.escape(words)):
             read_rows(source, None if isinstance(source, np.ndarray) else ["x"], persons=Persons("who", 1))
-
-
-def test_numbers_kept_as_objects_are_numbers() -> None:
-    table = pandas.DataFrame({"x": [1, 2.5], "y": [True, False]}, dtype=object)
-    assert read_rows(table).tolist() == [[1.0, 1.0], [2.5, 0.0]]
-    with pytest.raises(DpmcError, match="row 2, column x: is NaN"):
-        read_rows(pandas.DataFrame({"x": [1, None]}, dtype=object))
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def twice(attribute: str) -> Change:
 CHANGES: list[tuple[Change, str]] = [
     (lambda file: file.createGroup("private_diagnostics"), "/private_diagnostics: group is not allowed"),
     (lambda file: file.createGroup("posterior/deep"), "/posterior/deep: group is not allowed"),
-    (lambda file: file.createDimension("people", None), "unlimited dimensions"),
+    (lambda file: file.createDimension("people", None), "unlimited dimensions: 'people'"),
     (lambda file: file["posterior"].createDimension("seven", 7), "bytes"),
     (lambda file: file.createVLType(np.float64, "ragged"), "bytes"),
     (lambda file: file.createEnumType(np.int8, "mood", {"high": 1}), "bytes"),
@@ -187,9 +187,7 @@ CHANGES: list[tuple[Change, str]] = [
     (put("posterior/theta", units="cm"), "theta: attribute 'units' is not allowed"),
     (put("posterior/theta", missing_value=0.0), "theta: attribute 'missing_value' is not allowed"),
     (put("", mode="public"), "attribute mode: 'public'"),
-    (put("", n="many"), "attribute n: 'many'"),
     (put("", n=[1, 2]), "attribute n"),
-    (put("", temperature=float("inf")), "attribute temperature"),
     (put("", epsilon="0"), "attribute epsilon"),
     (put("", epsilon="0.6"), "epsilon, delta: are not those of the entry"),
     (put("", delta=2e-6), "epsilon, delta: are not those of the entry"),
@@ -213,7 +211,6 @@ CHANGES: list[tuple[Change, str]] = [
     (ledger_with(times(10**6, "reserved", "performed")), "counts: do not fit"),
     (ledger_with(times(2, "reserved")), "counts: do not fit 7 iterations and 5 "),
     (ledger_with(times(0.5, "reserved", "performed", "forfeited")), "counts: do not fit 7 iterations"),
-    (ledger_with(lambda own: own.update(budget=None)), "budget: must be"),
     (ledger_with(named("row 7 is 3.25")), "queries 'row 7 is 3.25' are not those of dp-penalty"),
     (ledger_with(lambda own: own.update(epsilon_spent=0.25)), "epsilon_spent must be 0.185"),
     (ledger_with(lambda own: own.update(mu="3.25")), "is not the text of a ledger"),
@@ -315,10 +312,3 @@ def test_a_ledger_is_not_verified_against_a_release_that_was_changed(path: Path)
         file["constant_data/theta_0"][:] = 3.25
     with pytest.raises(DpmcError, match="moves where no proposal was accepted"):
         release_files.entry_of(path)
-
-
-def test_an_unlimited_dimension_is_found(path: Path) -> None:
-    """Its name could be a text."""
-    with netCDF4.Dataset(path, "a") as file:
-        file["posterior"].createDimension("people", None)
-    assert "unlimited dimensions: 'people'" in "\n".join(problems(path))

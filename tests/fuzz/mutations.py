@@ -179,7 +179,7 @@ STUDIES = [
     Mutation("key twice", ASK, further(S, "\ntitle: b\n", "\nseeds: 3\n"), word="tiny.yaml"),
 ]  # fmt: skip
 
-BAD_NUMBERS = (0, -1, NAN, INF, "big", None, True, [], {}, [1], 1e200, 1e-200, "")
+BAD_NUMBERS = (0, -1, NAN, INF, "big", None, True, [], {}, [1], 1e200, 1e-200, "", "٣", "1_0", "2020-01-01")
 HYPERPARAMETERS = [
     *wrong(M, OWN, {
         "tau": BAD_NUMBERS,
@@ -194,6 +194,7 @@ HYPERPARAMETERS = [
     Mutation("of another model or method", OWN, text(M, lambda t, rng: yaml.safe_dump({rng.choice(["model",
              "method"]): rng.choice(["moon", 5, None, []]), "hyperparameters": yaml.safe_load(t)}))),
     Mutation("key missing", OWN, put_out(M, "tau", "clip", "proposal_sd"), word="missing"),
+    Mutation("key unknown", OWN, further(M, "\nmass: 1\n"), word="unknown hyperparameter"),
     Mutation("key twice or of the wrong kind", OWN, further(M, "\ntau: 5\n", "\n5: 1\n", "\nnull: 1\n",
              "\n[a]: 1\n", "\n'': 1\n"), word=M),
 ]  # fmt: skip

@@ -166,22 +166,6 @@ def test_truth_values_are_the_same_as_text(last: str, levels: tuple[Any, ...] | 
     np.testing.assert_equal(found[3], [4, 1 if last == "True" else np.nan])
 
 
-@pytest.mark.parametrize("last", ["3", "x"])
-@pytest.mark.parametrize("levels", [("01", "2.50", "1234567"), (1, 2.5, 1234567), ("1", "2.5", "1234567")])
-def test_levels_that_are_numbers_are_the_same_as_text(last: str, levels: tuple[Any, ...]) -> None:
-    model = dpmc.LinearRegression("y", ["z"], levels={"code": levels})
-    table = pandas.read_csv(io.StringIO(f"y,code\n1,01\n1,2.50\n1,1234567\n1,{last}\n"))
-    found = read_release_rows(table, ["code"], Coding.of(model.coding.levels))
-    np.testing.assert_array_equal(found, [[0], [1], [2], [np.nan]])
-
-
-def test_an_entry_that_is_no_level_raises_nothing() -> None:
-    coding = Coding.of({"a": ("low", "high", "nan")}, {"b": 9})
-    for entry in ENTRIES:
-        table = pandas.DataFrame({"a": pandas.Series(["low", entry], dtype=object), "b": [1, 2]})
-        assert np.isnan(read_release_rows(table, ["a", "b"], coding)[1, 0])
-
-
 def test_n_is_kept_if_it_is_given(tmp_path: Path, make: Any, ledger: Any) -> None:
     rows = np.array([[1.0, 2.0], [3.0, 4.0]])
     assert of_length(rows, None) is rows

@@ -224,17 +224,3 @@ def test_a_level_has_one_place_in_all_its_forms() -> None:
 def test_a_level_without_a_text_is_refused(level: Any) -> None:
     with pytest.raises(DpmcError, match="levels: g: "):
         dpmc.LinearRegression("y", [], levels={"g": [1, level]})
-
-
-def test_a_broken_line_is_refused_in_the_lab_and_no_numbers_in_a_release(tmp_path: Path) -> None:
-    coding = Coding.of({}, {"y": 7.0})  # which fills no entry of such a line
-    for line, words in (
-        ("5", "line 3: column y is missing; every line must be a row"),
-        ("5,6,7", "line 3: has 3 entries, must have 2"),
-        ('5,"6', "line 3: is not CSV (a quoted line break"),
-        (f'5,"{"6" * 200_000}"', "line 3: is not CSV"),
-    ):
-        (tmp_path / "t.csv").write_text(f"x,y\n1,2\n{line}\n3,4\n")
-        rows, message = both(tmp_path / "t.csv", ["x", "y"], coding)
-        np.testing.assert_array_equal(rows, [[1, 2], [np.nan, np.nan], [3, 4]])
-        assert words in message

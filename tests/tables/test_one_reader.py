@@ -49,7 +49,13 @@ COLUMNS: dict[str, tuple[list[Any], Declared, list[float], str]] = {
     "codes": (["01", "1", "02", "3"], Declared("string", levels=("01", "02")), [0, 0, 1, NAN], "(01, 02)"),
     "seven digits": ([1234567, 1234568], Declared(levels=("1234567", "7654321")), [0, NAN], "1234568 is not"),
     "decimals": ([Decimal("1.50"), Decimal(2)], Declared("number"), [1.5, 2], ""),
-    "dates": (["2020-01-01", "1"], Declared("number"), [NAN, 1], "'2020-01-01' is not a number"),
+    "dates": (["2020-01-01", "1"], Declared("number"), [NAN, 1], "a number; write days since a public"),
+    "dates with dots": (
+        ["1.2.2020", "1"],
+        Declared("number"),
+        [NAN, 1],
+        "a number; write days since a public",
+    ),
 }
 
 
@@ -129,6 +135,7 @@ CSV: dict[str, tuple[bytes, Coding, Any]] = {
     "two": (b"x,y,x\n1,2,3\n", Coding(), "two columns have the same name, x: rename one"),
     "alike": ("x,y,\u00e2,a\u0302, y\n1,2,3,4,5\n".encode(), Coding(), "have the same name, y: rename one"),
     "short line": (b"x,y\n1,10\n2\n", Coding(), [[10, 1], [NAN, NAN]]),
+    "short line, filled": (b"x,y\n1,10\n2\n", Coding.of({}, {"y": 7.0}), [[10, 1], [NAN, NAN]]),
     "long line": (b"x,y\n1,10\n2,20,3\n", Coding(), [[10, 1], [NAN, NAN]]),
     "open quote": (b'x,y\n1,10\n2,"20\n', Coding(), [[10, 1], [NAN, NAN]]),
     "comment among rows": (b"x;y\n1;10\n# 2\n", EUROPE, [[10, 1], [NAN, NAN]]),
