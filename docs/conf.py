@@ -75,7 +75,7 @@ def lay_out(app: Sphinx, page: nodes.document, name: str) -> None:
             image.parent.replace(image, [opening, image.deepcopy(), closing])
     for table in page.findall(nodes.tgroup):
         columns, *rows = [list(row.findall(nodes.entry)) for row in table.findall(nodes.row)]
-        sentences = [any(len(row[at].astext()) > 60 for row in rows) for at in range(len(columns))]
+        sentences = [any(len(shown(row[at])) > 60 for row in rows) for at in range(len(columns))]
         if any(sentences) and len(columns) + sum(sentences) >= 8:
             table.parent["classes"].append("cards")
             for at, column in enumerate(columns):
@@ -83,6 +83,12 @@ def lay_out(app: Sphinx, page: nodes.document, name: str) -> None:
                 for row in rows:
                     row[at]["classes"] += kinds
                     row[at].insert(0, nodes.inline("", f"{column.astext()}: ", classes=["column"]))
+
+
+def shown(cell: nodes.entry) -> str:
+    """Return the text of a cell without hidden comments, such as the sources of numbers."""
+    texts = (text for text in cell.findall(nodes.Text) if not isinstance(text.parent, nodes.raw))
+    return "".join(texts)
 
 
 def describe(app: Sphinx, name: str, of: str, context: dict[str, Any], page: nodes.document | None) -> None:

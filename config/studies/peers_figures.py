@@ -12,7 +12,12 @@ from dpmc.studies import Study
 from dpmc.studies.figures import FigureKeys
 from dpmc.studies.whole import Results, read_whole
 
-BANANAS = {10**3: "banana-n-1000", 10**4: "banana-n-10000", 10**5: "flat-banana-2d", 10**6: "banana-n-1000000"}
+BANANAS = {
+    10**3: "banana-n-1000",
+    10**4: "banana-n-10000",
+    10**5: "flat-banana-2d",
+    10**6: "banana-n-1000000",
+}
 FLAT = {2: "flat-banana-2d", 10: "flat-banana-10d", 30: "gauss-30d"}
 #: Axis -> name -> method, and its repeated runs by n or d.
 GROWING = {
@@ -40,7 +45,7 @@ def growth_reads(study: Study, how: FigureKeys, results: Path) -> ModelsAndFiles
 
 
 def growth(given: ToDraw) -> Figure:
-    """Return coverage of 90 % intervals and the error of means, with 95 % bars and quartiles over data sets."""
+    """Return coverage of 90 % intervals and error of means, with 95 % bars and quartiles over data sets."""
     table = read_whole(given.study, *reads(given.study, given.declared, given.results)[1])
     figure, places = layout.panels(given.declared.wide, 4, 2, 1.6, sharex="col")
     entries: layout.Entries = {"nominal": marks.REFERENCE}

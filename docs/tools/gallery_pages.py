@@ -13,21 +13,20 @@ from dpmc.studies.figures import declared_figure
 GALLERY, PAGES = Path("docs/gallery"), Path("docs/results")
 #: what a row of a linked table is
 ROWS = {
-    "models": "a model: its dimension, rows, tempering and prior",
-    "hyperparameters": "a hyperparameter, or a noise multiplier that follows, of a method on a model",
-    "iterations": "a cell and an accountant: iterations that it allows, and those run",
-    "run-times": "a sampling job: its chains and iterations, seconds and memory",
-    "claims": "a case of a claim: verdict, its number and the number asked for",
-    "published_comparison": "a published median, ours, and z, their difference in standard errors",
-    "table": "a cell by the thesis's and by tight accounting: iterations, ε spent, MMD, differences",
-    "tuned_table": "a cell before tuning and tuned: iterations, MMD, acceptance, clipping, difference",
+    "models": "a model",
+    "hyperparameters": "a hyperparameter of a method on a model, or a noise multiplier that follows",
+    "iterations": "a cell and an accountant",
+    "run-times": "a sampling job",
+    "claims": "a case of a claim",
+    "published_comparison": "a published median, ours, and their difference in standard errors",
+    "table": "a cell by the thesis's and by tight accounting",
+    "tuned_table": "a cell before tuning and tuned",
 }
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last. The page that a run "
-        "makes, `figures/<study>/index.html`, says more about each and has ours beside the published "
-        "numbers.",
+        "Every figure of the studies, as `make figures` drew it last. The page of a run, "
+        "`figures/<study>/index.html`, says more about each.",
     ),
     "tables": (
         "All tables",
@@ -36,8 +35,8 @@ INTRODUCTIONS = {
     ),
     "claims": (
         "All claims",
-        "The sentences of the sources that we test, each with its verdict. The sentences and the tests "
-        "are data in `src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
+        "The sentences of the sources that we test, each with its verdict. They are data in "
+        "`src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
     ),
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import dpmc
 from analysis.conftest import BETA, BOOK, FORMULA
@@ -251,3 +252,80 @@ def test_residuals_that_are_not_normal_are_said_if_two_clip_bounds_were_used(
         said.append(any("residuals are not normal" in remark for remark in fit.remarks))
         assert said[-1] == ("residuals are not normal" in repr(fit))
     assert said == [is_said] * 3
+
+
+def of_numbers(y: np.ndarray, x: np.ndarray, **of_outcome: object) -> tuple[pd.DataFrame, dict[str, object]]:
+    """Return a table of y and x, and its codebook; `of_outcome` are keys of y's field."""
+    outcome = {"name": "y", "type": "number", "centre": 0.0, "scale": 1.0, **of_outcome}
+    return pd.DataFrame({"y": y, "x": x}), {
+        "fields": [outcome, {"name": "x", "type": "number", "centre": 0, "scale": 1}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("of_outcome", "is_said"),
+    [
+        ({"type": "integer", "constraints": {"minimum": 0}, "centre": 2, "scale": 3}, True),
+        ({"shape": "skewed", "centre": 2}, True),
+        ({"constraints": {"minimum": 0, "maximum": 20}, "centre": None, "scale": None}, False),
+        ({"constraints": {"minimum": 0}, "centre": 4}, False),
+        ({}, False),
+    ],
+)
+def test_a_linear_family_is_warned_against_if_the_codebook_says_that_the_outcome_is_skewed(
+    of_outcome: dict[str, object], is_said: bool
+) -> None:
+    generator = np.random.default_rng(1)
+    table, book = of_numbers(generator.poisson(2.0, 3000), generator.normal(size=3000), **of_outcome)
+    fit = dpmc.fit("y ~ x", table, book, epsilon=1)
+    plan = dpmc.plan("y ~ x", book, n=3000, epsilon=1)
+    for said in (repr(fit), repr(plan)):
+        assert ("the family poisson or negative-binomial" in said) == is_said
+    counts = dpmc.fit("y ~ x", table, book, family="poisson", epsilon=1)
+    assert "says that y is skewed" not in repr(counts)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_a_release_says_from_its_answers_that_many_rows_count_as_nothing(
+    share: float, tmp_path: Path
+) -> None:
+    for seed in range(2):
+        generator, n = np.random.default_rng(seed), 5000
+        x = np.exp(generator.normal(size=n)) - 1.6
+        table, book = of_numbers(0.5 * x + generator.normal(size=n), x)
+        table.loc[generator.uniform(size=n) < share, "y"] = np.nan
+        DataLedger.create(tmp_path / f"{seed}.ledger", epsilon=1, delta=1e-4)
+        paid = {"ledger": tmp_path / f"{seed}.ledger", "output": tmp_path / f"{seed}.nc"}
+        fit = dpmc.fit("y ~ x", table, book, epsilon=1, delta=2e-5, **paid)
+        said = [remark for remark in fit.remarks if "of the rows count" in remark]
+        assert len(said) == (share > 0.0) and dpmc.Fit(paid["output"]).remarks == fit.remarks
+        assert all(45 < int(re.search("about (.*)%", remark)[1]) < 75 for remark in said)
+
+
+@pytest.mark.parametrize(
+    ("family", "cure"),
+    [("poisson", "the family negative-binomial"), ("negative-binomial", "a larger dispersion")],
+)
+def test_overdispersed_counts_are_said_with_what_to_write(family: str, cure: str) -> None:
+    generator, n = np.random.default_rng(2), 10_000
+    x = generator.normal(size=n)
+    y = generator.poisson(2.0 * np.exp(0.2 * x) * generator.gamma(1 / 3, 3.0, n))
+    table, book = of_numbers(y, x)
+    fit = dpmc.fit("y ~ x", table, book, family=family, epsilon=2)
+    assert any(remark.endswith(f"{cure} allows for it") for remark in fit.remarks)
+
+
+def test_a_summary_of_draws_says_that_they_are_of_standardised_columns(counted: dpmc.Fit) -> None:
+    assert dpmc.summary(counted.tree).attrs["interval"].endswith("; of columns standardised by the codebook")
+
+
+def test_the_axis_beside_long_names_is_labelled_within_the_picture() -> None:
+    generator = np.random.default_rng(1)
+    table, book = of_numbers(generator.normal(size=3000), generator.normal(size=3000))
+    formula = "y ~ bs(x, knots=[-1.0, -0.5, 0.0, 0.5, 1.0], degree=3, lower_bound=-6, upper_bound=6)"
+    figure = dpmc.fit(formula, table, book, epsilon=4).plot()
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(Text) if re.match("coefficient|bs", text.get_text())]
+    assert len(texts) > 8
+    for box in (text.get_window_extent() for text in texts):
+        assert box.x0 >= 0.0 and box.x1 <= figure.bbox.x1

@@ -253,7 +253,9 @@ def test_figure_and_table_have_the_numbers(study: Path) -> None:
     figure = coverage(plots.ToDraw(declared_figure(study, "coverage"), None, loaded, results))
     (line,) = [one for one in figure.axes[0].lines if len(one.get_xdata()) == 2 and 4.0 in one.get_xdata()]
     assert line.get_ydata() == pytest.approx([0.75, 0.9]) and len(figure.axes) == 3
-    chosen = declared_figure(study, "coverage").model_copy(update={"models": ["few"], "methods": ["dp-penalty"]})
+    chosen = declared_figure(study, "coverage").model_copy(
+        update={"models": ["few"], "methods": ["dp-penalty"]}
+    )
     (alone,) = coverage(plots.ToDraw(chosen, None, loaded, results)).axes
     assert [list(line.get_ydata()) for line in alone.lines if len(line.get_xdata()) == 2][-1] == [0.75, 0.9]
     assert not applies(loaded, chosen.model_copy(update={"models": ["another"]}))

@@ -8,8 +8,9 @@ import numpy as np
 from dpmc.algorithms import algorithm_class, hyperparameters
 from dpmc.data.problem import Exact, Problem
 from dpmc.models.circle import Circle
+from dpmc.models.gaussian import Gaussian
 from dpmc.models.mixture import Mixture
-from dpmc.models.regression import LinearRegression
+from dpmc.models.regression import LinearRegression, LogisticRegression
 from dpmc.sampling import loop
 from dpmc.sampling.loop import Cell
 from kernels.problems import BANANA
@@ -60,6 +61,12 @@ PEERS: dict[str, dict[str, Any]] = {
 }
 #: Rows have bounds of their own.
 MIXTURE = ("tuna-mh", "dp-fast-mh as coded", "dp-fast-mh published")
+PROBLEMS = {
+    **dict.fromkeys(MIXTURE, "mixture"),
+    **dict.fromkeys(("noisy-scores", "adassp", "dp-gradient-descent"), "line"),
+    "objective-perturbation": "logit",
+    "posterior-draws": "Gaussian",
+}
 #: There is no acceptance test.
 LANGEVIN = tuple(method for method in HYPERPARAMETERS if "sg" in method)
 
@@ -90,8 +97,9 @@ def some(algorithm: str) -> Any:
 def problem_of(
     model: Any, rows: np.ndarray, temperature: float, generator: np.random.Generator, starts: int
 ) -> Problem:
-    """A problem whose start points are exact posterior draws."""
-    posterior = model.posterior(rows, temperature)
+    """A problem whose start points are exact posterior draws; of another model's, where it knows none."""
+    known = model if hasattr(model, "posterior") else LinearRegression("y", ["x"], prior_sd=2.0)
+    posterior = known.posterior(rows, temperature)
     return Problem(
         label="tests",
         model_id="tests",
@@ -118,6 +126,8 @@ def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: fl
         "circle": Circle(0.02),
         "mixture": Mixture(2.0, 3.0),
         "line": LinearRegression("y", ["x"], prior_sd=2.0),
+        "logit": LogisticRegression("y", ["x"], prior_sd=2.0),
+        "Gaussian": Gaussian(np.array([[2.0, 0.7], [0.7, 1.0]]), 4.0, 4.0),
     }[name]
     generator = np.random.default_rng(7)
     rows = model.simulate(generator, np.array([0.5, -0.3]), n)
@@ -127,16 +137,18 @@ def problem(name: str = "banana", n: int = 60, starts: int = 12, temperature: fl
 
 def problem_name(method: str) -> str:
     """The name of the problem of a method's cell."""
-    return "mixture" if method in MIXTURE else "line" if method == "noisy-scores" else "banana"
+    return PROBLEMS.get(method, "banana")
 
 
 def cell(method: str, on: Problem | None = None, **changes: Any) -> Cell[Problem]:
     """A cell of 40 iterations without a budget; `changes` are fields of Cell or hyperparameters."""
     # A posterior given noisy scores is that of all rows.
-    on = on or problem(name := problem_name(method), temperature=1.0 if name == "line" else 0.2)
+    whole = problem_name(method) in ("line", "logit")
+    on = on or problem(problem_name(method), temperature=1.0 if whole else 0.2)
     chosen = {key: changes.pop(key) for key in list(changes) if key in Cell.__dataclass_fields__}
-    values = {**HYPERPARAMETERS[method], **changes}
-    algorithm = read(method.split()[0], values)
+    algorithm = (
+        some(method) if method in PEERS else read(method.split()[0], {**HYPERPARAMETERS[method], **changes})
+    )
     accountant = "tight"
     if algorithm.batch_size:
         accountant = "replace-pld" if method in LANGEVIN else "rdp"

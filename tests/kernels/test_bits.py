@@ -18,9 +18,9 @@ from dpmc.privacy.events import NonPrivateQuery
 from dpmc.sampling import loop
 from dpmc.sampling.loop import Cell, Loop, sample
 from dpmc.sampling.run import stream_names
-from kernels.cells import HYPERPARAMETERS, cell, problem
+from kernels.cells import HYPERPARAMETERS, PEERS, cell, problem
 
-each_method = pytest.mark.parametrize("method", HYPERPARAMETERS)
+each_method = pytest.mark.parametrize("method", [*HYPERPARAMETERS, *PEERS])
 SLOW_TO_ACCOUNT_FOR = "dp-fast-mh"  #: its other variants run the same code
 each_quick_method = pytest.mark.parametrize(
     "method", [m for m in HYPERPARAMETERS if m != SLOW_TO_ACCOUNT_FOR]

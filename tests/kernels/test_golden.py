@@ -14,10 +14,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dpmc.sampling.loop import Cell, sample
-from kernels.cells import HYPERPARAMETERS, cell, problem, problem_name
+from kernels.cells import HYPERPARAMETERS, PEERS, cell, problem, problem_name
 
 GOLDEN = Path(__file__).with_name("golden.json")
-CELLS = {f"{m} on the {problem_name(m)}": cell(m) for m in HYPERPARAMETERS}
+CELLS = {f"{m} on the {problem_name(m)}": cell(m) for m in (*HYPERPARAMETERS, *PEERS)}
 CELLS |= {f"{m} on the circle": cell(m, problem("circle")) for m in ("dp-penalty-guided", "dp-hmc")}
 
 

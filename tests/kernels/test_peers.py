@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 import dpmc
 from dpmc.algorithms import ALGORITHMS, algorithm_class, with_fact
 from dpmc.algorithms.adassp import AdaSSP
 from dpmc.base import NoisySum
 from dpmc.privacy.accountants.basic import BasicComposition
+from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.data_ledger import DataLedger
-from dpmc.privacy.events import ApproximateQuery
+from dpmc.privacy.events import ApproximateQuery, GaussianQuery
 from dpmc.privacy.moments import MomentsQuestion
 from dpmc.privacy.perturbed_objective import Perturbation, PerturbedLogit
 from dpmc.privacy.questions import SumQuestion
@@ -113,7 +115,30 @@ def test_gradient_descent_is_searched_with_the_noise_of_the_budget() -> None:
     assert set(found["hyperparameters"]) == set(start)
 
 
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.35, 1.34), (1.78, 8.68)])
+def test_steps_have_the_epsilon_of_published_pairs(mu: float, epsilon: float) -> None:
+    """Bu, Dong, Long and Su 2020, Figure 4: μ of all steps together, and ε at δ = 10⁻⁵."""
+    steps = PEERS["dp-gradient-descent"]["steps"]
+    for rounded, side in ((mu - 0.005, 1.0), (mu + 0.005, -1.0)):
+        events = [GaussianQuery("gradient", np.sqrt(steps) / rounded, count=steps)]
+        assert side * (epsilon - GaussianDp().epsilon(events, 1e-5)) > 0.0
+    found = dpmc.budget(
+        60_000, "dp-gradient-descent", PEERS["dp-gradient-descent"], epsilon=epsilon, delta=1e-5
+    )
+    assert np.sqrt(steps) / found["noise_multiplier"] == pytest.approx(mu, abs=0.005)
+
+
 # AdaSSP
+
+
+def test_adassp_has_less_noise_than_published() -> None:
+    """Wang 2018, Algorithm 2, δ = 10⁻⁶: √ln(6/δ) · 3/ε for each of three queries of sensitivity 1."""
+    shares = []
+    for epsilon in (0.01, 0.1, 1.0):
+        ours = AdaSSP.calibrate({}, epsilon, 1e-6, 1000)["noise_multiplier"]
+        shares.append(ours / (np.sqrt(np.log(6e6)) * 3.0 / epsilon))
+    assert np.round(shares, 2).tolist() == [0.45, 0.53, 0.62]
+
 
 STRANGE = [np.array([a, b]) for a in (0.0, 1e9, -1e9, np.nan, 3.0) for b in (0.3, -1e9, np.inf, 1e200, 1.5)]
 
@@ -221,6 +246,18 @@ def test_noise_and_ridge_are_those_of_the_theorem() -> None:
         assert np.log1p(bound**2 / (4.0 * ridge)) == pytest.approx(share * epsilon, rel=1e-9)
 
 
+def test_the_noise_of_the_optimum_is_that_of_the_source_for_an_added_row_or_more() -> None:
+    """Kifer, Smith and Thakurta 2012, Algorithm 1: σ² = B²(8 ln(2/δ) + 4ε)/ε² for ‖∇ℓ‖ ≤ B, half of ε."""
+    for epsilon in (0.1, 1.0, 4.0):
+        published = np.sqrt(8.0 * np.log(2e5) + 4.0 * epsilon) / epsilon
+        replaced = Perturbation.of(epsilon, 1e-5, 1.0).noise_sd / published
+        assert 1.68 < replaced < 2.0  # a replaced row moves the slope by 2B, and tails are exact
+    # Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2, has 2 ln(1 + c/Λ), c = ¼, for the determinants.
+    for epsilon in (0.1, 1.0):
+        ridge = Perturbation.of(epsilon, 1e-5, 1.0).ridge
+        assert 2.0 * np.log1p(0.25 / ridge) == pytest.approx(epsilon, rel=1e-9)
+
+
 def test_the_optimum_solves_its_equation_with_normal_tilts() -> None:
     rows = rows_of(LOGIT)
     objective = PerturbedLogit(LOGIT, 2.5, 7.0, np.array([0.25, 3.0]))
@@ -276,6 +313,17 @@ def test_posterior_draws_are_of_the_posterior_that_the_noise_allows(multiplier: 
     assert tempered < 1.0 or multiplier == QUIET
     for theta in tree.posterior.theta.values:
         assert_draws_are_of(SLANTED.posterior_given(NoisySum(sums, 100, 0.0, tempered)), theta)
+
+
+def test_one_draw_on_a_ball_is_as_private_as_published_and_no_more() -> None:
+    """Wang, Fienberg and Smola 2015: a posterior draw is 4B-DP if |ln p(x|θ)| ≤ B; here B = clip · radius."""
+    clip, radius, n = 3.0, 1.5, 40
+    theta = np.linspace(-radius, radius, 20_001)
+    sums = clip * np.array([-n, -n + 2.0, 0.0, 2.0, n - 2.0, n])
+    logs = sums[:, None] * theta - 0.5 * n * theta**2
+    logs -= logsumexp(logs, axis=1, keepdims=True)
+    worst = max(np.abs(logs[i] - logs[i + 1]).max() for i in (0, 2, 4))
+    assert 0.99 < worst / (4.0 * clip * radius) <= 1.0
 
 
 def test_the_budget_pays_for_as_many_draws_as_are_asked_for() -> None:

@@ -243,6 +243,8 @@ def test_a_release_of_a_model_of_ones_own(tmp_path: Path, monkeypatch: pytest.Mo
     )
     sys.modules.pop("own_pair")
     assert files.check(files.read("out.nc")) == files.hidden("out.nc", files.read("out.nc")) == []
+    with pytest.raises(dpmc.DpmcError, match="needs its model: dpmc.summary says its draws"):
+        dpmc.Fit("out.nc")
     draws = tree["posterior"]["theta"].values[0]
     assert draws.shape == (1000, 2)
     assert np.allclose(draws.mean(axis=0), [-1.4, 1.6], atol=0.25)

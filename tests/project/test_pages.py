@@ -71,7 +71,7 @@ def test_the_index_has_every_algorithm_once() -> None:
 def test_the_index_agrees_with_the_algorithm(name: str) -> None:
     *_, gradient, rows, _, named = index()[name]
     made = algorithm(name)
-    assert gradient == ("yes" if made.needs(2).gradients else "no")
+    assert gradient == ("yes" if made.uses_gradients else "no")
     queries = RunQueries.of(made, 20_000)
     if not (queries.once or queries.each):
         assert rows == "none"

@@ -58,6 +58,7 @@ WRONG: list[tuple[Any, str]] = [
     (with_field("age", type="real"), "fields: age: type: 'real': Input should be 'number', 'integer', 'bool"),
     (with_field("age", level=["a"]), "fields: age: level: is no key of a codebook"),
     (with_field("age", constraints={"minimum": 100}), "fields: age: constraints: minimum: 100 must be less"),
+    (with_field("age", type="date"), "'integer', 'boolean' or 'string'; write days since a public date"),
     (with_field("age", constraints={"minimum": float("nan")}), "constraints: minimum: nan: Input should be"),
     (with_field("age", constraints={"minimum": "x"}), "constraints: minimum: 'x': Input should be a valid n"),
     (with_field("age", constraints={"enum": [1, 2]}), "age: constraints: enum: ('1', '2') must be two or mo"),

@@ -49,7 +49,13 @@ COLUMNS: dict[str, tuple[list[Any], Declared, list[float], str]] = {
     "codes": (["01", "1", "02", "3"], Declared("string", levels=("01", "02")), [0, 0, 1, NAN], "(01, 02)"),
     "seven digits": ([1234567, 1234568], Declared(levels=("1234567", "7654321")), [0, NAN], "1234568 is not"),
     "decimals": ([Decimal("1.50"), Decimal(2)], Declared("number"), [1.5, 2], ""),
-    "dates": (["2020-01-01", "1"], Declared("number"), [NAN, 1], "'2020-01-01' is not a number"),
+    "dates": (["2020-01-01", "1"], Declared("number"), [NAN, 1], "a number; write days since a public"),
+    "dates with dots": (
+        ["1.2.2020", "1"],
+        Declared("number"),
+        [NAN, 1],
+        "a number; write days since a public",
+    ),
 }
 
 

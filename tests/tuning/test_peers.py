@@ -1,5 +1,6 @@
 """The public guesses of the study `peers` are what its comments say: they follow from public tuning rows."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +12,21 @@ from dpmc.studies.hyperparameters import pinned_hyperparameters
 from dpmc.studies.loading import load_study
 
 ROOT = Path(__file__).parents[2]
-PEERS = load_study(ROOT / "config" / "studies" / "peers.yaml")
+PEERS, PAPERS = (load_study(ROOT / f"config/studies/{name}.yaml") for name in ("peers", "peers-papers"))
 ROWS_KEPT = 1.0 - 1.0 / 2000.0
 OFF = {"sum": 0.0, "sum-off-3": 3.0, "sum-off-10": 10.0, "sum-off-3-narrow": 3.0}
 
 
-@pytest.mark.parametrize("model", PEERS.models)
+@pytest.mark.parametrize("model", [*PEERS.models, "paper-banana", "paper-gauss"])
 def test_sums_ask_what_public_rows_suggest(model: str) -> None:
     problem = datasets.build(model, model, "tuning")
     summaries = problem.model.summaries(problem.rows)
+    study = PEERS if model in PEERS.models else PAPERS
+    public = pinned_hyperparameters(study, model, "public-rows").values
+    np.testing.assert_allclose(public["total"], summaries.sum(axis=0), rtol=1e-6, atol=1e-3)
+    assert public["public"] == len(summaries)
     for label, off in OFF.items():
-        given = pinned_hyperparameters(PEERS, model, label).values
+        given = pinned_hyperparameters(study, model, label).values
         moved = summaries.mean(axis=0) + off * summaries.std(axis=0) / np.sqrt(summaries.shape[1])
         around = summaries.mean(axis=0) if label.endswith("narrow") else moved
         norms = np.linalg.norm(summaries - around, axis=1)
@@ -53,3 +58,57 @@ def test_the_page_has_the_coverage_of_its_table() -> None:
             assert [float(x) for x in shown.split(", ")] == pytest.approx(
                 [found.max(), found.min()], abs=0.0051
             )
+
+
+def cells_of(section: str) -> dict[str, list[str]]:
+    """Return the tables of a section of the page: first cell of a line -> the others, without comments."""
+    page = (ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
+    lines = (
+        re.sub("<!--.*?-->", "", page.partition(section)[2], flags=re.S).partition("\n## ")[0].splitlines()
+    )
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    return {name: cells for name, *cells in rows}
+
+
+def test_the_page_has_what_wrong_guesses_cost() -> None:
+    table = pd.read_csv(ROOT / "docs/results/peers-guesses.csv").set_index(["model", "method"])
+    steps = {
+        "3 times as long": "3",
+        "10 times as long": "10",
+        "a third as long": "third",
+        "a tenth as long": "tenth",
+    }
+    measured = {"DP penalty, tuned": [("banana", "dp-penalty"), ("logistic", "dp-penalty")]}
+    measured |= {
+        f"steps {words}": [("banana", f"dp-penalty-steps-{how}"), ("logistic", f"logistic-steps-{how}")]
+        for words, how in steps.items()
+    }
+    measured |= {
+        f"start {sds} off": [
+            (f"{model}-start-{sds.split()[0]}", "dp-penalty") for model in ("banana", "logistic")
+        ]
+        for sds in ("3 sds of the posterior", "10 of them")
+    }
+    measured["start 3 sds of a *row* off, as the centre"] = [("banana-start-949", "dp-penalty")]
+    measured["sum; noisy scores"] = [("banana", "sum"), ("logistic", "noisy-scores")]
+    measured["sum, bound 10 times as wide"] = [("banana", "sum-clip-10")]
+    measured["sum, bound a third as wide"] = [("banana", "sum-clip-third")]
+    shown = cells_of("Coverage of 90 % intervals, and their width")
+    assert {*measured, "wrong guess", "---"} == {*shown}
+    for name, runs in measured.items():
+        for cell, run in zip(shown[name], runs, strict=False):
+            coverage, width = map(float, cell.split(", "))
+            assert coverage == pytest.approx(table.loc[run, "coverage_90"], abs=0.0051), name
+            assert width == pytest.approx(table.loc[run, "width_90"], abs=0.51 if width > 10 else 0.051), name
+
+
+def test_the_page_has_the_papers_models() -> None:
+    table = pd.read_csv(ROOT / "docs/results/peers-papers.csv").set_index(["model", "method", "epsilon"])[
+        "mmd"
+    ]
+    cells = [("sum", 1), *((name, 2) for name in (*OFF, "public-rows"))]
+    for name, model in {"banana": "paper-banana", "Gaussian, d = 10": "paper-gauss"}.items():
+        measured = [table.loc[(model, *cell)] for cell in cells]
+        assert [float(cell) for cell in cells_of("### The papers' models")[name][:6]] == pytest.approx(
+            measured, abs=0.0051
+        )

@@ -10,9 +10,8 @@ def page() -> str:
     """Return the page as Markdown."""
     parts = [
         "# Algorithms and their hyperparameters\n\n"
-        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`. What each\n"
-        "algorithm does is on [its own page](algorithms/index.md). In brackets: what a value must be, and its\n"
-        "default.\n"
+        "Made by `python -m dpmc.algorithms` from the declarations in `src/dpmc/algorithms/`. In brackets:\n"
+        "what a value must be, and its default. [Algorithms](algorithms/index.md) says what each does.\n"
     ]
     seen: dict[str, str] = {}  # list -> the first algorithm that has it
     for name in ALGORITHMS:

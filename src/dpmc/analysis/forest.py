@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
 
 ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
+NAME = 50  #: letters in a line of a coefficient's name
 COLOURS = {"interval": "#1f5a8c", "without noise": "#e08a1e"}
 
 
@@ -74,12 +76,14 @@ def _axes(rows: float) -> Axes:
 def _labelled(axes: Axes, place: np.ndarray, names: list[str], level: float) -> Figure:
     """Return the figure of axes with names of coefficients, a line at 0 and a legend."""
     axes.axvline(0.0, color="0.4", linewidth=0.8)
-    axes.set_yticks(place, names)
+    size = "small" if max(map(len, names)) > NAME else None
+    axes.set_yticks(place, [textwrap.fill(name, NAME) for name in names], fontsize=size)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    axes.set_xlabel(f"coefficient per scale of its predictor, {level:.0%} intervals")
     axes.spines[["top", "right"]].set_visible(False)
     figure = axes.get_figure(root=True)
     assert figure is not None
+    # Below the whole figure: below axes beside long names it would be cut.
+    figure.supxlabel(f"coefficient per scale of its predictor, {level:.0%} intervals", fontsize="medium")
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize="small")
     return figure
 

@@ -303,6 +303,7 @@ class Twins:
             if self.names[-1] == RESIDUAL_SD:
                 sd = math.exp((self.units[0] @ theta + self.units[1])[-1])
                 said += [f"assumes: residual sd {sd:.3g}; half widths are about proportional to it"]
+            said += [self.model.caution] if self.model.caution else []
             if (beyond := self.model.design.beyond_norm(first.rows)) is not None:
                 said += [f"norm: {np.mean(beyond):.1%} of simulated rows are longer and shortened"]
         return tuple(said)

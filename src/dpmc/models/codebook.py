@@ -20,7 +20,7 @@ from pydantic import Field as described
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
-from dpmc.models.columns import USUALLY_MISSING, Coding, Declared, Dialect, same_name, text_of
+from dpmc.models.columns import OF_DATES, USUALLY_MISSING, Coding, Declared, Dialect, same_name, text_of
 
 #: Where a skewed or counted predictor lies within its bounds: its mean is this share of the way up.
 LOW = 0.1
@@ -359,4 +359,5 @@ def _rule(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "is no key of a codebook"
     text = str(error["msg"]).removeprefix("Value error, ")
+    text += f"; {OF_DATES}" if error["input"] in ("date", "datetime", "time", "year") else ""
     return text if error["type"] in ("value_error", "missing") else f"{shown(error['input'])}: {text}"

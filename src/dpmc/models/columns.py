@@ -30,6 +30,7 @@ USUALLY_MISSING = (
 #: Stored types by the beginnings of their names in NumPy, pandas, Arrow and polars.
 _TEXTS = re.compile("(large_)?string", re.I)  # not pandas' `str`, which one odd entry gives to a column
 _TIMES = re.compile("date|time|duration|period", re.I)
+OF_DATES = "write days since a public date"  #: in place of a date
 #: Types of entries that come again.
 AGAIN = (str, bool, int, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8)
 _NOTHING = re.compile("(large_|fixed_size_)?(list|binary)|array|map|struct|interval|.*union", re.I)
@@ -138,7 +139,7 @@ class Declared:
         """
         stored = stored_type(column)
         if _NOTHING.match(stored) or (_TIMES.match(stored) and not self.levels):
-            raise DpmcError(f"{where}: type {stored} holds no numbers: write days since a public date, …")
+            raise DpmcError(f"{where}: type {stored} holds no numbers: {OF_DATES}, …")
         if self.type in ("number", "integer") and _TEXTS.match(stored) and not self.levels:
             raise DpmcError(f"{where}: type {stored} is declared {self.type}: cast it, or declare a string")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -191,6 +192,8 @@ class Declared:
         if missing:
             cure = "; `fills`, or `fill` of a codebook, says what stands for a missing value"
             cure = "; no fill may stand for it: leave its row out" if self.required else cure
+        elif re.match(r"\d{4}-\d\d?-\d|\d\d?[./]\d\d?[./]\d", text):
+            cure = f"; {OF_DATES}"
         elif re.fullmatch(r"[-+]?[0-9][0-9.,'\s]*", text):
             cure = "; a codebook declares its marks, `decimalChar` and `groupChar`"
         elif "\ufffd" in text:

@@ -173,6 +173,22 @@ class Regression:
         return (0.0 if self.design.formula and not self.design.intercept else centre), scale
 
     @property
+    def caution(self) -> str:
+        """Return what the codebook says against the family; "" if nothing."""
+        book, name = self.design.codebook, self.columns[0]
+        if book is None or not isinstance(self.family, Normal):
+            return ""
+        field = book.field(name)
+        (centre, scale), least = field.standard or self._unit, field.constraints.minimum
+        if field.shape == "normal" and (least is None or centre - least > 1.99 * scale):
+            return ""
+        return (
+            f"the codebook says that {name} is skewed, or less than two scales above its minimum: linear "
+            "estimates are not those of least squares, and the residual sd is too small; of counts take the "
+            "family poisson or negative-binomial, of positive numbers model the logarithm"
+        )
+
+    @property
     def coding(self) -> Coding:
         """Return how tables are read: all of it is public. No fill stands for a missing outcome."""
         book = self.design.codebook

@@ -231,7 +231,7 @@ def from_counts(totals: Mapping[Query, int]) -> tuple[Query, ...]:
 
 
 def total_mu(events: Iterable[Query]) -> float | None:
-    """Return Σ count · mu, rounded once in any order (Theorems 2.11(3), 4.3); None if one is not Gaussian."""
+    """Return Σ count · mu, the same in any order (Theorems 2.11(3), 4.3); None if one is not Gaussian."""
     # Counts are whole, so adding them first makes no rounding error; `fsum` then rounds once, in any order.
     multiplicity: Counter[float] = Counter()
     for event in events:

@@ -229,7 +229,7 @@ class ReleaseLoop(Loop):
         return PrivateData(self.evaluator, self.problem.temperature, noise, words)
 
     def make(self, report: Report | None) -> None:
-        """Make all iterations in blocks of one size, each reserved before; write off the spare ones."""
+        """Make all iterations in blocks, each reserved before; write off the spare ones."""
         self.save_partial()
         if self.done < self.run.total and not self.prepared:
             self.prepare_alone()

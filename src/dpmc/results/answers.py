@@ -147,7 +147,10 @@ def _posterior(
         raise DpmcError("posterior: the models of these results have different priors: give prior_sd")
     cls = method_of(answers[0])
     if "given_all" not in vars(cls):
-        raise DpmcError("posterior: this method needs its model: draw with dpmc.sample or dpmc.release")
+        raise DpmcError(
+            "posterior: this method needs its model: dpmc.summary says its draws, dpmc.sample and "
+            "dpmc.release draw others"
+        )
     model = _model_of(tree.attrs, sds) if cls.needs_model else None
     temperature, sds = float(tree.attrs["temperature"]), own[0] if sds is None else sds
     try:

@@ -81,6 +81,8 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     found = checked("summary", diagnostics, draws)
     temperature = float(trees[0].attrs.get("temperature", 1.0))
     lower, upper, how = _interval(trees, draws, found.mcse, level)
+    if "codebook=" in str(trees[0].attrs.get("description")):
+        how += "; of columns standardised by the codebook"
     sd = draws.std(axis=(0, 1))
     scale = np.where(np.isnan(lower), np.nan, temperature**0.5)
     columns = {"mean": draws.mean(axis=(0, 1)), "sd": scale * sd, "lower": lower, "upper": upper}

@@ -111,7 +111,7 @@ class FigureKeys(Keys):
     draw: Function | None = key("a function, as `module:name`, in place of a kind", None)
     title: Text = key("title in a few words; default: its name", "")
     metric: Metrics = key("metric, or several: a panel for each", ())
-    models: Texts = key("models, or repeated runs, by label or catalogue id; default: all that it can show", ())
+    models: Texts = key("models or repeated runs, by label or catalogue id; default: all that fit", ())
     methods: Texts = key("methods, by label or by algorithm; default: all", ())
     pairs: dict[str, str] = key(
         "label of a model or method, drawn as boxes → label of the one beside it, as slim bars; "

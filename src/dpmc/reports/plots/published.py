@@ -26,7 +26,7 @@ def quartiles(values: Sequence[float]) -> Quartiles:
 
 
 def published_boxes(folder: Path, metric: str, study: Study) -> dict[CellKey, Quartiles]:
-    """Return cell -> published box, for what the study runs as published, with as many rows."""
+    """Return cell -> published box of a study's models with as many rows; {} for ε per iteration."""
     path = folder / f"{metric}.csv"
     if not path.is_file() or study.epsilon_kind != "total":
         return {}
