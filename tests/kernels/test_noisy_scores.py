@@ -375,6 +375,14 @@ class Correlated(dpmc.LogisticRegression):
         return np.column_stack([self.outcomes(generator, theta, self.design(x)), x])
 
 
+BOOK = {
+    "fields": [
+        {"name": "y", "type": "number", "centre": 0, "scale": 1},
+        {"name": "age", "type": "number", "constraints": {"minimum": 18, "maximum": 64}},
+        {"name": "bmi", "type": "number", "constraints": {"minimum": 15, "maximum": 54}},
+        {"name": "smoker", "type": "boolean", "share": 0.2},
+    ]
+}
 #: By name: a model, the truth, which a prior may make unlikely, and a posterior sd that is more than enough.
 HARD: dict[str, tuple[Any, list[float], list[float]]] = {
     "correlation": (Correlated("y", PREDICTORS, prior_sd=1.0), [0.3, 0.8, -0.5], [0.3, 1.0, 1.0]),
@@ -399,16 +407,21 @@ HARD: dict[str, tuple[Any, list[float], list[float]]] = {
         [0.3, 0.8, -0.5],
         [0.1, 0.1, 3.0],
     ),
+    "interaction": (
+        dpmc.LinearRegression("y ~ age + smoker * bmi", codebook=BOOK, sd=None, prior_sd=[10.0] * 5 + [2.0]),
+        [0.0, 0.3, -0.5, 0.3, 1.0, np.log(0.4)],
+        [0.1, 0.02, 0.4, 0.02, 0.15, 0.1],
+    ),
 }
 
 
-def hard_faults(name: str, sets: int = 6) -> list[str]:
+def hard_faults(name: str, sets: int = 6, n: int = 4000) -> list[str]:
     """Return what is far from the truth, over posterior sds, or hardly known."""
     model, truth, widest = HARD[name]
     scores, widths = [], []
     for j in range(sets):
         generator = np.random.default_rng([6, j])
-        rows = model.simulate(generator, np.array(truth), 4000)
+        rows = model.simulate(generator, np.array(truth), n)
         mean, sd = posterior_of(answers_of(model, rows, 0.4, generator))
         scores.append((np.array(truth) - mean) / sd)
         widths.append(sd / widest)
@@ -447,6 +460,7 @@ CHECKS: dict[str, Callable[[], Any]] = {
     "wide": lambda: hard_faults("wide prior", 3),
     "correlation": lambda: hard_faults("correlation", 3),
     "rare": lambda: hard_faults("rare level", 3),
+    "interaction": lambda: hard_faults("interaction", 3, 2000),
 }
 PAIRS = ("normal, sd unknown", "lying", "lying, sd unknown")
 QUESTIONS, TABLE, ANSWERS, ROUNDS = (
@@ -602,6 +616,9 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     },
     (ROUNDS, "questions", "np.exp(-seen * A / B)"): {
         "length corrected to the wrong side": ("-seen", "seen", "length"),
+    },
+    (ROUNDS, "questions", "symmetric_power(white, -0.5)"): {
+        "rows taken as white before they are asked": ("-0.5", "0.0", "interaction"),
     },
     (ROUNDS, "questions", "whitening * new / sd, new"): {
         "T not in units of the new sd": ("", "whitening, sd", "small"),

@@ -19,6 +19,7 @@ from scipy.linalg import block_diag
 from dpmc.algorithms.answers import About, Answer, Answered, of_rounds, stacked
 from dpmc.algorithms.hyperparameters import fraction, integer, positive
 from dpmc.algorithms.score_answers import (
+    LEAST_EXPECTED,
     Belief,
     LogSd,
     Round,
@@ -28,6 +29,7 @@ from dpmc.algorithms.score_answers import (
     mean_of,
     posterior_of,
     predicted_variance,
+    symmetric_power,
     tails_of,
     whitened,
     without_noise,
@@ -64,6 +66,7 @@ LITTLE_INFORMATION = 10.0  #: below it a warning says so
 #: in 1 of 128 answers with normal residuals, in 50 to 100 % with log-normal ones or two sds.
 FAR = 2.5
 OVERDISPERSED = 1.1  #: q/tr M over its value under the model, beyond twice its error
+SIMULATED = 4096  #: rows by the design's public numbers, for the first T
 RARE = 0.07  #: information of a 0/1 outcome
 #: Share of rows with finite entries, beyond twice its error. Of complete rows it was .99 to 1.2 on average
 #: (predictors normal, 0/1, skew, t; residuals normal and log-normal), with a fifth missing .8 to .97.
@@ -83,6 +86,7 @@ class NoisyScores(Answer):
     )
     information_share: float = fraction("budget's share for the information", default=0.2, most=LARGEST_SHARE)
 
+    draws_version = 2
     is_of_regressions = is_planned = True
     asks = frozenset({LENGTH, SCORES})
     arrays = MappingProxyType(
@@ -328,14 +332,17 @@ class Search:
         method, model, warm, n = self.method, self.model, len(WARM_UP), self.n
         prior, log_sd = prior_of(model), log_sd_prior(model)
         theta, sd, p = prior.mean, 1.0, len(prior.mean)
-        whitening = np.eye(p) / reference(_unit_family(model), BINARY_CLIP, 0.0).root
+        root = reference(_unit_family(model), BINARY_CLIP, 0.0).root
         searched = self.searched(prior)
         share_of_weight = usual_share(model)
         worth = n * share_of_weight / model.design.largest_weight  # of rows without weights, for the noise
         reach = float(np.clip(n * share_of_weight * method.mu / (20.0 * p**1.5), 1.3, 5.0))
         # Of a column of zeros and ones: with a larger T its ones are clamped more by H than by B, they say
         # less, and M asks for a larger T yet.
-        longest = np.where(model.design.indicators, reach * np.sqrt(p) * whitening[0, 0], np.inf)
+        longest = np.where(model.design.indicators, reach * np.sqrt(p) / root, np.inf)
+        z = model.design(model.design.simulate(np.random.default_rng(0), SIMULATED))
+        white = z.T @ z / len(z) + np.diag((longest * root) ** -2.0 + LEAST_EXPECTED)
+        whitening = symmetric_power(white, -0.5) / root
         for k, (length, share) in enumerate(method.shares):
             sensitivity = method.mu * np.sqrt(share)
             if k <= warm:
