@@ -181,11 +181,11 @@ def test_wrong_noise_of_a_sum_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole_scale, noisy_sum = secure_noise.whole_scale, secure_noise.noisy_sum
     with monkeypatch.context() as patch:
         patch.setattr(secure_noise, "whole_scale", lambda sd, unit: np.ceil(1.2 * whole_scale(sd, unit)))
-        assert noise_p() < DIFFERENT
+        assert noise_p(8000) < DIFFERENT
     monkeypatch.setattr(
         secure_noise, "noisy_sum", lambda total, scale: total + noisy_sum(0 * total[:1], scale[:1])[0]
     )
-    assert noise_p() < DIFFERENT
+    assert noise_p(8000) < DIFFERENT
 
 
 def test_chains_of_a_release_share_a_sum_and_have_the_law_of_the_lab(

@@ -66,7 +66,7 @@ LITTLE_INFORMATION = 10.0  #: below it a warning says so
 #: in 1 of 128 answers with normal residuals, in 50 to 100 % with log-normal ones or two sds.
 FAR = 2.5
 OVERDISPERSED = 1.1  #: q/tr M over its value under the model, beyond twice its error
-SIMULATED = 4096  #: rows by the design's public numbers, for the first T
+PREDICTORS = 4096  #: rows by the design's public numbers, for the first T
 RARE = 0.07  #: information of a 0/1 outcome
 #: Share of rows with finite entries, beyond twice its error. Of complete rows it was .99 to 1.2 on average
 #: (predictors normal, 0/1, skew, t; residuals normal and log-normal), with a fifth missing .8 to .97.
@@ -340,7 +340,7 @@ class Search:
         # Of a column of zeros and ones: with a larger T its ones are clamped more by H than by B, they say
         # less, and M asks for a larger T yet.
         longest = np.where(model.design.indicators, reach * np.sqrt(p) / root, np.inf)
-        z = model.design(model.design.simulate(np.random.default_rng(0), SIMULATED))
+        z = model.design(model.design.simulate(np.random.default_rng(0), PREDICTORS))
         white = z.T @ z / len(z) + np.diag((longest * root) ** -2.0 + LEAST_EXPECTED)
         whitening = symmetric_power(white, -0.5) / root
         for k, (length, share) in enumerate(method.shares):
