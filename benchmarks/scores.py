@@ -1,12 +1,12 @@
 """Measure noisy scores: error, intervals, hard cases, releases, real tables, size; draw the page's figures.
 
-    python benchmarks/scores.py [--sets 200] [--cells TEXT] [--diffprivlib PYTHON] [--draw]
+    python benchmarks/scores.py [--sets 200] [--cells TEXT] [--diffprivlib PYTHON] [--peers TABLE] [--draw]
 
 The table of the page gets a row per finished cell, and a killed run goes on from it. `--cells` chooses by a
 regular expression on "part, case, regression, predictors, n, d, epsilon"; parts are grid, hard, release,
 chains, tables and size. An hour on an idle core, of which chains take half. Peers and real tables are of the
 extra `benchmarks`, best in an environment of its own; what is not installed is left out, with a line that
-says so.
+says so. `--peers` keeps the columns of peers of another table: they do not depend on noisy scores.
 """
 
 import argparse
@@ -42,11 +42,13 @@ from dpmc.reports.plots import style
 
 TABLE = ROOT / "docs" / "reference" / "algorithms" / "noisy-scores.csv"
 KEY = ["part", "case", "regression", "predictors", "n", "d", "epsilon"]
+OF_PEERS = ["adassp", "objective_perturbation", "diffprivlib"]
 COLUMNS = [
     *KEY,
     *"sets error error_se median_error coverage coverage_se worst width refused log_sd_coverage".split(),
-    *"lower_bound adassp objective_perturbation diffprivlib trial_error trial_coverage".split(),
-    *"trial_noisy_descent seconds gigabytes_of_rows gigabytes".split(),
+    "lower_bound",
+    *OF_PEERS,
+    *"trial_error trial_coverage trial_noisy_descent seconds gigabytes_of_rows gigabytes".split(),
 ]
 SETS = {"grid": 200, "hard": 100, "release": 50, "chains": 20, "tables": 20}
 PEER_SETS, FEWER_PEER_SETS, MANY = 50, 5, 50_000  #: peers' data sets; fewer from this many rows on
@@ -107,11 +109,12 @@ def measured(
     source: Callable[[int], DataSet],
     sets: int,
     python: str | None,
+    known: dict[str, float],
 ) -> dict[str, Any]:
-    """Return a row of the table."""
+    """Return a row of the table; `known` has columns of peers."""
     method, integers = method_of(cell.epsilon, cell.n), cell.part == "release"
     data, found, bounds, peers, kept = [], [], [], [], []
-    has_peer = cell.part == "grid" and cell.regression in PEERS
+    has_peer = cell.part == "grid" and cell.regression in PEERS and not known
     few = (FEWER_PEER_SETS if cell.n >= MANY else PEER_SETS) if has_peer else 0
     hyperparameters = tuned(cell) if cell.case in CHAINS else {}
     for number in range(sets):
@@ -131,6 +134,7 @@ def measured(
         **dict(zip(KEY, cell, strict=False)),
         **judged(found, data),
         "refused": refusal(model, method, cell.n),
+        **known,
     }
     if cell.residual > 0.0 and not cell.outcomes:
         last = np.array([[pair[0][-1], pair[1][-1]] for pair in found])
@@ -181,12 +185,14 @@ def sample_many(regression: str) -> None:
     print(json.dumps({"seconds": seconds, "gigabytes_of_rows": before / 2**20, "gigabytes": after / 2**20}))
 
 
-def jobs(sets: int | None, python: str | None) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return what measures each cell, by its key."""
+def jobs(
+    sets: int | None, python: str | None, peers: dict[str, dict[str, float]]
+) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return what measures each cell, by its key; `peers` has columns that are known."""
 
     def job(cell: Cell, model: Regression, source: Callable[[int], DataSet]) -> Callable[[], dict[str, Any]]:
         count = min(SETS[cell.part], sets or SETS[cell.part])
-        return partial(measured, cell, model, source, count, python)
+        return partial(measured, cell, model, source, count, python, peers.get(cell.key, {}))
 
     found = {cell.key: job(cell, cell.model, partial(simulated, cell)) for cell in cells()}
     for real in REAL:
@@ -209,9 +215,10 @@ def measure(given: argparse.Namespace) -> pd.DataFrame:
     path = given.output
     rows = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
     known = keys(rows)
-    todo = jobs(given.sets, given.diffprivlib)
+    peers = {} if given.peers is None else known_peers(pd.read_csv(given.peers))
+    todo = jobs(given.sets, given.diffprivlib, peers)
     todo = {key: job for key, job in todo.items() if key not in known and re.search(given.cells, key)}
-    if given.diffprivlib is None:
+    if given.diffprivlib is None and not peers:
         print("diffprivlib: left out: give --diffprivlib PYTHON of an environment that has it", flush=True)
     for done, (key, job) in enumerate(todo.items(), 1):
         began = time.perf_counter()
@@ -225,10 +232,16 @@ def measure(given: argparse.Namespace) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
-def keys(rows: pd.DataFrame) -> set[str]:
+def keys(rows: pd.DataFrame) -> list[str]:
     """Return the keys of rows, as cells have them."""
     own = rows[KEY].fillna("").astype({"n": int, "d": int, "epsilon": float})
-    return {", ".join(map(str, row)) for row in own.astype(object).values.tolist()}
+    return [", ".join(map(str, row)) for row in own.astype(object).values.tolist()]
+
+
+def known_peers(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return the columns of peers of rows that have some, by key."""
+    found = zip(keys(rows), rows[OF_PEERS].to_dict("records"), strict=True)
+    return {key: row for key, row in found if not np.isnan([*row.values()]).all()}
 
 
 def main() -> None:
@@ -242,6 +255,7 @@ def main() -> None:
     parser.add_argument(
         "--diffprivlib", metavar="PYTHON", help="the Python of an environment with diffprivlib"
     )
+    parser.add_argument("--peers", type=Path, metavar="TABLE", help="a table whose columns of peers are kept")
     parser.add_argument("--output", type=Path, default=TABLE, help="the table")
     parser.add_argument("--draw", action="store_true", help="only draw the figures, from the table")
     given = parser.parse_args()
