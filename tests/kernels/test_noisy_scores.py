@@ -605,10 +605,10 @@ FAULTS: dict[tuple[str, str, str], dict[str, tuple[str, str, str]]] = {
     (ROUNDS, "questions", "method.mu * np.sqrt(length)"): {
         "lengths asked at the whole budget": ("np.sqrt(length)", "1.0", "queries"),
     },
-    (ROUNDS, "_known", "sds[:p] ** 2"): {
+    (ROUNDS, "priors", "sds[:p] ** 2"): {
         "prior sd as variance": (" ** 2", "", "prior"),
     },
-    (ROUNDS, "_known", "float(sds[p]) ** 2"): {
+    (ROUNDS, "priors", "float(sds[p]) ** 2"): {
         "prior sd of ln sd as variance": (" ** 2", "", "prior"),
     },
     (ROUNDS, "questions", "answer.at + A * B"): {

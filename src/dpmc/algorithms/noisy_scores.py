@@ -105,8 +105,7 @@ class NoisyScores(Answer):
     @property
     def shares(self) -> tuple[tuple[float, float], ...]:
         """Return each round's shares of the budget: of its length question (or 0), and of its scores."""
-        main = (1.0 - sum(WARM_UP)) / self.rounds
-        totals = (*WARM_UP, *[main] * self.rounds)
+        totals = (*WARM_UP, *[(1.0 - sum(WARM_UP)) / self.rounds] * self.rounds)
         lengths = [
             min(LENGTH_SHARE, total / 3.0) if k <= len(WARM_UP) else 0.0 for k, total in enumerate(totals)
         ]
@@ -127,7 +126,7 @@ class NoisyScores(Answer):
         model = regression_of(model)
         if model.tempering is not None or temperature != 1.0:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")
-        if model.design.weights and log_sd_prior(model):
+        if model.design.weights and priors_of(model)[1]:
             raise DpmcError("noisy-scores: sd: must be a number beside weights, whose sum is not asked")
         check_family(_unit_family(model))
         p = len(model.design.coefficients)
@@ -192,7 +191,7 @@ class NoisyScores(Answer):
         found += [own.caution] if own.caution else []
         back = np.linalg.inv(main.whitening)
         each = (back @ matrix @ back)[0, 0] / (n * own.design.usual_weight)
-        if log_sd_prior(own):
+        if priors_of(own)[1]:
             found += _of_residuals(last, main, n, each if own.design.intercept else np.inf)
         if own.family.support == "binary" and own.design.intercept and each < RARE:
             found.append(
@@ -262,22 +261,20 @@ def usual_share(model: Regression) -> float:
     return model.design.usual_weight / model.design.largest_weight
 
 
-def prior_of(model: Regression) -> Belief:
-    """Return the prior of the coefficients of a regression."""
-    sds = np.asarray(model.prior_sd, float)[: len(model.design.coefficients)]
-    return Belief(np.zeros(len(sds)), np.diag(sds**2))
+def priors(sds: np.ndarray, p: int) -> tuple[Belief, LogSd | None]:
+    """Return the priors of p coefficients and of ln sd; of it None if the residual sd is no parameter."""
+    log_sd = None if len(sds) == p else LogSd(0.0, float(sds[p]) ** 2)
+    return Belief(np.zeros(p), np.diag(sds[:p] ** 2)), log_sd
 
 
-def log_sd_prior(model: Regression) -> LogSd | None:
-    """Return the prior of ln sd; None if the residual sd is no parameter."""
-    if len(model.prior_sd) == len(model.design.coefficients):
-        return None
-    return LogSd(0.0, float(model.prior_sd[-1]) ** 2)
+def priors_of(model: Regression) -> tuple[Belief, LogSd | None]:
+    """Return the priors of a regression."""
+    return priors(np.asarray(model.prior_sd, float), len(model.design.coefficients))
 
 
 def _unit_family(model: Regression) -> Any:
     """Return the family of a regression, with sd 1 if its residual sd is a parameter."""
-    return families.Normal(1.0) if log_sd_prior(model) else model.family
+    return families.Normal(1.0) if priors_of(model)[1] else model.family
 
 
 def posterior_given(answers: Sequence[Answered], n: int, prior_sd: np.ndarray | None = None) -> Posterior:
@@ -300,8 +297,7 @@ def _known(
     """Return the main answers, the prior of coefficients, and that of ln sd."""
     main = [mean_of(Round.unstacked(answered)[len(WARM_UP) :]) for answered in answers]
     sds, p = answers[0]["prior_sd"] if prior_sd is None else prior_sd, len(main[0].at)
-    log_sd = None if len(sds) == p else LogSd(0.0, float(sds[p]) ** 2)
-    return main, Belief(np.zeros(p), np.diag(sds[:p] ** 2)), log_sd
+    return main, *priors(sds, p)
 
 
 @dataclass
@@ -321,7 +317,7 @@ class Search:
 
     def table(self, clip: float, sd: float) -> ScoreTable:
         """Return the table of bounded scores; `sd` is the current one if it is a parameter, else 1."""
-        if log_sd_prior(self.model):
+        if priors_of(self.model)[1]:
             return ScoreTable(families.Normal(sd), clip)
         if clip not in self.tables:
             self.tables[clip] = score_table(self.model.family, clip)
@@ -330,7 +326,7 @@ class Search:
     def questions(self) -> Steps:
         """Yield questions; each gets the noisy numbers of its answer."""
         method, model, warm, n = self.method, self.model, len(WARM_UP), self.n
-        prior, log_sd = prior_of(model), log_sd_prior(model)
+        prior, log_sd = priors_of(model)
         theta, sd, p = prior.mean, 1.0, len(prior.mean)
         root = reference(_unit_family(model), BINARY_CLIP, 0.0).root
         searched = self.searched(prior)

@@ -71,16 +71,9 @@ class Round(NamedTuple):
         design = asked.model.design
         expected = n * design.usual_weight * at.slope / at.root * weights.information
         dispersion = at.root * at.variance / at.slope * weights.squares / weights.information
-        about = (
-            asked.bound,
-            asked.largest_information,
-            asked.table.clip,
-            sd,
-            asked.noise_sd,
-            asked.information_sd,
-        )
         return cls(
-            *(asked.theta, asked.whitening, *about, expected, dispersion, n * design.largest_weight),
+            *(asked.theta, asked.whitening, asked.bound, asked.largest_information, asked.table.clip, sd),
+            *(asked.noise_sd, asked.information_sd, expected, dispersion, n * design.largest_weight),
             *asked.answer(numbers),
         )
 
