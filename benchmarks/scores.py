@@ -234,7 +234,7 @@ def measure(given: argparse.Namespace) -> pd.DataFrame:
 
 def keys(rows: pd.DataFrame) -> list[str]:
     """Return the keys of rows, as cells have them."""
-    own = rows[KEY].fillna("").astype({"n": int, "d": int, "epsilon": float})
+    own = rows[KEY].astype({"case": object, "n": int, "d": int, "epsilon": float}).fillna({"case": ""})
     return [", ".join(map(str, row)) for row in own.astype(object).values.tolist()]
 
 
