@@ -59,4 +59,8 @@ class SoftplusEvaluator(StatisticsEvaluator):
         return kernels.batch_gradient_sums(table, places, linear, constant, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        return kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
+        lines, offsets, sign = self._move(theta, proposal)
+        forms = (layout.plain((lines[:, i], offsets[:, i])) for i in range(3))
+        change, old, new = (kernels.affine_row_ratios(self._table, chosen, *form) for form in forms)
+        kernels.add_softplus_change(old.ravel(), new.ravel(), sign, change.ravel())
+        return change
