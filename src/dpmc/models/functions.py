@@ -32,8 +32,6 @@ class Model:
         (θ, rows) -> (n, d), for algorithms with gradients.
     log_prior_gradient
         θ -> (d,), for algorithms with gradients.
-    gradient
-        "jax": JAX computes both gradients; write the densities with `jax.numpy`.
     optional
         `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `codebook`, `parameters`,
         `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the methods of an affine form.
@@ -41,7 +39,7 @@ class Model:
     Raises
     ------
     DpmcError
-        For an unknown option, and if gradients are given besides `gradient="jax"`.
+        For an unknown option.
     """
 
     def __init__(
@@ -52,7 +50,6 @@ class Model:
         *,
         log_likelihood_gradient: Callable[[np.ndarray, np.ndarray], Any] | None = None,
         log_prior_gradient: Callable[[np.ndarray], Any] | None = None,
-        gradient: str | None = None,
         **optional: object,
     ) -> None:
         self.dimension = dimension
@@ -65,42 +62,5 @@ class Model:
         for name in optional:
             if name not in OPTIONAL_FUNCTIONS:
                 raise DpmcError(f"Model: {shown(name)} is unknown; known: {', '.join(OPTIONAL_FUNCTIONS)}")
-        if gradient not in (None, "jax"):
-            raise DpmcError(f'Model: gradient: {shown(gradient)} must be "jax", or left out')
-        if gradient == "jax":
-            if log_likelihood_gradient is not None or log_prior_gradient is not None:
-                raise DpmcError('Model: gradient: "jax" computes the gradients, so none can be given')
-            functions |= _differentiated(log_likelihood=log_likelihood, log_prior=log_prior)
         #: Missing functions must not become attributes: evaluators are chosen by the methods a model has.
         self.__dict__ |= {name: given for name, given in functions.items() if given is not None} | optional
-
-
-def _differentiated(**densities: Callable[..., Any] | None) -> dict[str, Callable[..., Any]]:
-    """Return densities compiled by JAX, and their gradients, by name; in double precision by any setting.
-
-    Raises DpmcError if JAX is not installed.
-    """
-    try:
-        import jax
-    except ImportError:
-        raise DpmcError(
-            'Model: gradient: "jax" needs JAX (pip install jax); or give log_likelihood_gradient'
-        ) from None
-
-    def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-        def on_arrays(*arguments: np.ndarray) -> np.ndarray:
-            with jax.enable_x64(True):
-                return np.asarray(function(*arguments))
-
-        # A model made of functions has the name of its log-likelihood.
-        on_arrays.__module__ = getattr(densities["log_likelihood"], "__module__", "__main__")
-        on_arrays.__qualname__ = getattr(densities["log_likelihood"], "__qualname__", "log_likelihood")
-        return on_arrays
-
-    compiled = {}
-    for name, function in densities.items():
-        if function is not None:
-            compiled[name] = in_double(jax.jit(function))
-            # Forward mode: there are few parameters and many rows.
-            compiled[f"{name}_gradient"] = in_double(jax.jit(jax.jacfwd(function)))
-    return compiled
