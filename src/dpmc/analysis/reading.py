@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Sequence
@@ -259,30 +258,26 @@ class Reading:
 
     def _combination(self, expression: str) -> np.ndarray:
         """Return the vector (p,) of a combination of coefficients, by their names."""
+        from formulaic.utils.constraints import LinearConstraints  # slow to import
+
         where = f"contrast: {shown(expression)}"
         zero = np.zeros(len(self.names))
         known = {f"{name}={levels[0]}": zero for name, levels in self.model.coding.levels.items()}
         known |= dict(zip(self.names, np.eye(len(self.names)), strict=True))
         known |= {name.replace("=", "[") + "]": vector for name, vector in known.items() if "=" in name}
-        values: dict[str, np.ndarray] = {}
-
-        def placed(match: re.Match[str]) -> str:
-            key = f"_{len(values)}_"
-            values[key] = known[match[0]]
-            return key
-
         by_length = sorted(known, key=len, reverse=True)
-        text = re.sub(
-            "|".join(rf"(?<![\w\]]){re.escape(name)}(?![\w\[:])" for name in by_length), placed, expression
-        )
+        names = "|".join(rf"(?<![\w\]]){re.escape(name)}(?![\w\[:])" for name in by_length)
+        text = re.sub(names, lambda match: f"_{by_length.index(match[0])}_", expression)
+        places = [f"_{i}_" for i in range(len(known))]
         try:
-            found = _linear(ast.parse(text.strip(), mode="eval").body, values)
-        except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError):
-            found = None
-        if not isinstance(found, np.ndarray):
+            found = LinearConstraints.from_spec(text, variable_names=places)
+            (weights,), (constant,) = found.constraint_matrix, found.constraint_values
+            if constant or "=" in text:
+                raise ValueError
+        except Exception:  # formulaic's, of many types
             rule = f"must combine coefficients by +, -, and numbers times them: {', '.join(known)}"
-            raise DpmcError(f"{where}: {rule}")
-        return found
+            raise DpmcError(f"{where}: {rule}") from None
+        return np.asarray(weights @ np.array([known[name] for name in by_length]), float)
 
 
 def usual_rows(design: Any, name: str) -> tuple[np.ndarray, list[Any]]:
@@ -312,27 +307,6 @@ def usual_rows(design: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     x = np.tile(usual, (len(places), 1))
     x[:, place] = range(len(places)) if isinstance(places[0], str) else places
     return x, places
-
-
-def _linear(node: ast.AST, values: dict[str, np.ndarray]) -> Any:
-    """Return a number, or the vector of a linear combination; raise ValueError for anything else."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return float(node.value)
-    if isinstance(node, ast.Name):
-        return values[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        return _linear(node.operand, values) * (-1.0 if isinstance(node.op, ast.USub) else 1.0)
-    if not isinstance(node, ast.BinOp):
-        raise ValueError
-    left, right = _linear(node.left, values), _linear(node.right, values)
-    vectors = isinstance(left, np.ndarray) + isinstance(right, np.ndarray)
-    if isinstance(node.op, ast.Add | ast.Sub) and vectors != 1:
-        return left + right if isinstance(node.op, ast.Add) else left - right
-    if isinstance(node.op, ast.Mult) and vectors <= 1:
-        return left * right
-    if isinstance(node.op, ast.Div) and not isinstance(right, np.ndarray):
-        return left / right
-    raise ValueError
 
 
 def interval_sds(level: float) -> float:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import ResultOrFile
-from dpmc.privacy import accountants, composition
+from dpmc.privacy import accountants
+from dpmc.privacy.accountants import basic
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
 from dpmc.results import as_tree
@@ -56,7 +57,7 @@ def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     if delta is None:
         spent = [_spent(ledger) for ledger in ledgers]
         epsilons, deltas = zip(*spent, strict=True)
-        return Joint(*composition.total(epsilons, deltas), unit)
+        return Joint(*basic.total(epsilons, deltas), unit)
     if any(ledger.get("prices") for ledger in ledgers):
         raise DpmcError("delta: discrete noise of a release has a price; leave delta out to add ε and δ")
     events = [
@@ -86,7 +87,7 @@ def joint_ledger(trees: Sequence["xarray.DataTree"]) -> str:
     merged |= {"rows_per_person": joint.rows_per_person, "epsilon_spent": None, "budget": None}
     if joint.delta:
         pairs = [_spent({**ledger, "prices": []}) for ledger in ledgers]
-        epsilon, delta = composition.total(*zip(*pairs, strict=True))
+        epsilon, delta = basic.total(*zip(*pairs, strict=True))
         merged |= {"epsilon_spent": epsilon, "budget": {"epsilon": epsilon, "delta": delta}}
     return json.dumps(merged, sort_keys=True)
 
@@ -98,4 +99,4 @@ def _spent(ledger: dict[str, Any]) -> tuple[float, float]:
         return float("inf"), 0.0
     prices = ledger.get("prices", [])
     epsilons = [float(ledger["epsilon_spent"]), *(price["epsilon"] for price in prices)]
-    return composition.total(epsilons, [delta, *(price["delta"] for price in prices)])
+    return basic.total(epsilons, [delta, *(price["delta"] for price in prices)])
