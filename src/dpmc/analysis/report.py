@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from string import Template
@@ -59,7 +58,9 @@ def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
         ),
         again=escape(f"import dpmc\nfit = dpmc.Fit({named}, prior_sd=1)\nprint(fit)"),
         codebook=escape(
-            "none: the model's arguments say it" if book is None else _yaml(book.only(fit.model.columns))
+            "none: the model's arguments say it"
+            if book is None
+            else yaml.safe_dump(book.only(fit.model.columns), sort_keys=False, allow_unicode=True, width=100)
         ),
         cite=escape(CITE.format(version=__version__)),
     )
@@ -92,8 +93,3 @@ def _picture(fit: Reading, level: float) -> str:
     forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})
     data = base64.b64encode(file.getvalue()).decode()
     return f'<img alt="Coefficients with their intervals" src="data:image/png;base64,{data}">'
-
-
-def _yaml(content: Mapping[str, object]) -> str:
-    """Return a codebook's content as YAML."""
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)

@@ -8,8 +8,9 @@ import numpy as np
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 
-#: Optional attributes of a model besides its densities and their gradients (docs/how-to/own-model.md).
+#: Optional attributes of a model (docs/how-to/own-model.md).
 OPTIONAL_FUNCTIONS = (
+    *("log_prior", "log_likelihood_gradient", "log_prior_gradient"),
     *("columns", "codebook", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
     *("summaries", "summary_count", "posterior_given"),
@@ -28,18 +29,11 @@ class Model:
         row alone.
     log_prior
         θ (d,) -> ln p(θ), a number; None: a flat prior.
-    log_likelihood_gradient
-        (θ, rows) -> (n, d), for algorithms with gradients.
-    log_prior_gradient
-        θ -> (d,), for algorithms with gradients.
     optional
-        `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `codebook`, `parameters`,
-        `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the methods of an affine form.
-
-    Raises
-    ------
-    DpmcError
-        For an unknown option.
+        `log_likelihood_gradient`, (θ, rows) -> (n, d), and `log_prior_gradient`, θ -> (d,), for algorithms
+        with gradients; `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names),
+        `codebook`, `parameters`, `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the
+        methods of an affine form. DpmcError for an unknown one.
     """
 
     def __init__(
@@ -47,20 +41,12 @@ class Model:
         dimension: int,
         log_likelihood: Callable[[np.ndarray, np.ndarray], Any],
         log_prior: Callable[[np.ndarray], Any] | None = None,
-        *,
-        log_likelihood_gradient: Callable[[np.ndarray, np.ndarray], Any] | None = None,
-        log_prior_gradient: Callable[[np.ndarray], Any] | None = None,
         **optional: object,
     ) -> None:
-        self.dimension = dimension
-        functions = {
-            "log_likelihood": log_likelihood,
-            "log_prior": log_prior,
-            "log_likelihood_gradient": log_likelihood_gradient,
-            "log_prior_gradient": log_prior_gradient,
-        }
+        self.dimension, self.log_likelihood = dimension, log_likelihood
         for name in optional:
             if name not in OPTIONAL_FUNCTIONS:
                 raise DpmcError(f"Model: {shown(name)} is unknown; known: {', '.join(OPTIONAL_FUNCTIONS)}")
         #: Missing functions must not become attributes: evaluators are chosen by the methods a model has.
-        self.__dict__ |= {name: given for name, given in functions.items() if given is not None} | optional
+        given = {"log_prior": log_prior, **optional}
+        self.__dict__ |= {name: each for name, each in given.items() if each is not None}
