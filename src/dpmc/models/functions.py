@@ -10,10 +10,9 @@ from dpmc.common.values import shown
 
 #: Optional attributes of a model (docs/how-to/own-model.md).
 OPTIONAL_FUNCTIONS = (
-    *("log_prior", "log_likelihood_gradient", "log_prior_gradient"),
     *("columns", "codebook", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
-    *("summaries", "summary_count", "posterior_given"),
+    *("summaries", "summary_count", "posterior_given", "log_likelihood_gradient", "log_prior_gradient"),
 )
 
 
