@@ -11,11 +11,11 @@ import json
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import yaml
 
 from dpmc.analysis.forest import forest
-from dpmc.analysis.reading import Reading
 from dpmc.common.files import given_path, replacing
 from dpmc.common.version import __version__
 
@@ -34,7 +34,7 @@ OF_THE_LAB = (
 )
 
 
-def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
+def write_report(fit: Any, path: str | Path, level: float = 0.9) -> Path:
     """Write the report of a fit as one HTML file; without coefficients besides the intercept, no picture."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
@@ -69,7 +69,7 @@ def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
     return target
 
 
-def _facts(fit: Reading) -> dict[str, str]:
+def _facts(fit: Any) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
     facts = {"model": type(fit.model).__name__, "rows": f"{int(about['n']):,}"}
@@ -87,7 +87,7 @@ def _facts(fit: Reading) -> dict[str, str]:
     return facts
 
 
-def _picture(fit: Reading, level: float) -> str:
+def _picture(fit: Any, level: float) -> str:
     """Return the picture of the coefficients as an element of HTML."""
     file = io.BytesIO()
     forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})

@@ -69,9 +69,9 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     """
     import pandas
 
-    level = checked("summary: level", real, level)
-    if not runs or not 0.0 < level < 1.0:
-        raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
+    interval_sds(level)  # raises for a wrong level
+    if not runs:
+        raise DpmcError("summary: needs runs")
     trees = [as_tree(run) for run in runs]
     require_alike(trees, "summary")
     halves = [second_half_draws(tree) for tree in trees]
@@ -94,6 +94,13 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
         table.loc[unmoved(draws).any(axis=0), table.columns.difference(["mean", "sd_draws"])] = np.nan
     table.attrs = {"temperature": temperature, "level": level, "interval": how}
     return table
+
+
+def interval_sds(level: float) -> float:
+    """Return how many sds an interval reaches on each side; raise DpmcError for a wrong level."""
+    if not 0.0 < checked("level", real, level) < 1.0:
+        raise DpmcError(f"level: {shown(level)} must be between 0 and 1")
+    return NormalDist().inv_cdf(0.5 + 0.5 * level)
 
 
 def _interval(
