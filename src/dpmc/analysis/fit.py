@@ -173,16 +173,9 @@ class Fit:
     def predict(self, rows: Any, level: float = 0.9, seed: int = 0) -> pandas.DataFrame:
         """Return expected outcomes of new rows with intervals, and intervals of outcomes themselves.
 
-        Parameters
-        ----------
-        rows
-            Table with the predictors by name. No ε covers it.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row each; estimate, lower, upper of the expected outcome; outcome_lower, outcome_upper of an
-            outcome, from draws by `seed`.
+        `rows` are a table with the predictors by name; no ε covers it. The frame has a row each: estimate,
+        lower, upper of the expected outcome; outcome_lower, outcome_upper of an outcome, from draws by
+        `seed`.
         """
         import pandas
 

@@ -17,22 +17,19 @@ OPTIONAL_FUNCTIONS = (
 
 
 class Model:
-    """A likelihood and a prior given as functions.
+    """A likelihood and a prior given as functions; DpmcError for an unknown option.
 
     Parameters
     ----------
     dimension
         Number of parameters d.
     log_likelihood
-        (θ (d,), rows (n, columns)) -> (n,), ln p(x_j|θ) of each row. The value of a row must depend on that
-        row alone.
+        (θ (d,), rows (n, columns)) -> (n,), ln p(x_j|θ) of each row, which must depend on that row alone.
     log_prior
         θ (d,) -> ln p(θ), a number; None: a flat prior.
     optional
         `log_likelihood_gradient`, (θ, rows) -> (n, d), and `log_prior_gradient`, θ -> (d,), for algorithms
-        with gradients; `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names),
-        `codebook`, `parameters`, `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the
-        methods of an affine form. DpmcError for an unknown one.
+        with gradients, and what else a model may have (docs/how-to/own-model.md).
     """
 
     def __init__(

@@ -50,21 +50,13 @@ NEGLIGIBLE = 28.0
 class Discretised:
     """A symmetric loss distribution on multiples of `step`: one query, rounded up.
 
-    Compared by identity, so that results for it can be cached.
-
-    Attributes
-    ----------
-    step : the grid's step.
-    index : (m,) losses in steps, increasing.
-    log_mass : (m,) ln of their probabilities.
-    infinite : probability of an infinite loss.
-    known : cache of `moments` by s.
+    Compared by identity, so that results for it can be cached; `known` caches `moments` by s.
     """
 
     step: float
-    index: NDArray[np.int64]
-    log_mass: Vector
-    infinite: float
+    index: NDArray[np.int64]  # (m,) losses in steps, increasing
+    log_mass: Vector  # (m,) ln of their probabilities
+    infinite: float  # probability of an infinite loss
     known: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
 
     def tilted(self, s: float) -> tuple[float, Vector]:
