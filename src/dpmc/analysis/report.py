@@ -40,7 +40,11 @@ def write_report(fit: Any, path: str | Path, level: float = 0.9) -> Path:
     summary = fit.summary(level)
     numbers = {key: sum(float(tree.attrs[key]) for tree in fit.trees) for key in ("epsilon", "delta")}
     said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers, n=int(about["n"]))
-    picture = _picture(fit, level) if len(fit.names) > int(fit.model.design.intercept) else ""
+    picture, file = "", io.BytesIO()
+    if len(fit.names) > int(fit.model.design.intercept):
+        forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})
+        data = base64.b64encode(file.getvalue()).decode()
+        picture = f'<img alt="Coefficients with their intervals" src="data:image/png;base64,{data}">'
     named = list(fit.files) or ["answer.nc"]
     book = getattr(fit.model.design, "codebook", None)
     text = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8")).substitute(
@@ -85,11 +89,3 @@ def _facts(fit: Any) -> dict[str, str]:
         number = f"entry {entry['number']} of the ledger"
         facts[number] = f"{entry['id']}, of {entry['ledger']}, head {entry['hash']}"
     return facts
-
-
-def _picture(fit: Any, level: float) -> str:
-    """Return the picture of the coefficients as an element of HTML."""
-    file = io.BytesIO()
-    forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})
-    data = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="Coefficients with their intervals" src="data:image/png;base64,{data}">'

@@ -276,11 +276,13 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
     below = max(-(_moments(parts, tilt - t)[0] - centre + NEGLIGIBLE) / t for t in shifts)
     step = parts[0][0].step
     most = sum(count * int(part.index[-1]) for part, count in parts)
-    least = sum(count * int(part.index[0]) for part, count in parts)
+    lowest = sum(count * int(part.index[0]) for part, count in parts)
     # Not beyond the losses that are possible.
-    start = min(max(math.floor(below / step), least), math.floor(epsilon / step))
+    start = min(max(math.floor(below / step), lowest), math.floor(epsilon / step))
     end = max(min(math.ceil(above / step), most), math.ceil(epsilon / step) + 2)
-    return start, _fast_length(end - start + 1)
+    least = end - start + 1
+    power = max(0, least.bit_length() - 4)  # a length m 2^e with a fast FFT
+    return start, min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
 
 
 def _largest_loss(profile: Profile) -> float:
@@ -306,12 +308,6 @@ def _grid(last: int) -> NDArray[np.int64]:
         pieces.append(np.arange(end + stride, min(2 * end, last + stride) + 1, stride))
         end *= 2
     return np.concatenate(pieces)
-
-
-def _fast_length(least: int) -> int:
-    """Return the least m 2^e >= `least` with m in 8, 9, 10, 12, 15: lengths with a fast FFT."""
-    power = max(0, least.bit_length() - 4)
-    return min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
 
 
 def grid_step(scale: float, epsilon: float) -> float:
