@@ -9,6 +9,7 @@ codebook: whatever depends on them is covered by no ε.
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -330,20 +331,12 @@ def template(names: Sequence[str], name: str = "", delimiter: str = ",") -> str:
 
 def _place(content: Any, location: Sequence[str | int]) -> list[str]:
     """Return the keys of a place in a codebook, fields by their names."""
-    found: list[str] = []
-    for key in location:
-        try:
-            content = content[key]
-        except (KeyError, IndexError, TypeError):
-            content = None
-        name = content.get("name") if isinstance(content, Mapping) else None
-        if isinstance(key, int) and isinstance(name, str):
-            found.append(" ".join(name.split()))
-        elif not (
-            isinstance(key, str) and (key in ("str", "int", "float") or key.startswith("function-before"))
-        ):  # members of a union
-            found.append(str(key))
-    return found
+    union = "str", "int", "float"  # members of one
+    keys = [str(k) for k in location if k not in union and not str(k).startswith("function-before")]
+    with suppress(AttributeError, LookupError, TypeError):  # of a field without a name
+        if location[0] == "fields":
+            keys[1] = " ".join(content["fields"][location[1]]["name"].split())
+    return keys
 
 
 def _rule(error: Mapping[str, Any]) -> str:
