@@ -14,6 +14,7 @@ import numpy as np
 from dpmc.algorithms.hyperparameters import calibrated, read
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import given_path
+from dpmc.common.logs import LOGGER
 from dpmc.common.values import checked, count, shown
 from dpmc.data.chain_files import ResultOrFile
 from dpmc.models.regression import Regression
@@ -181,6 +182,8 @@ class Fit:
 
         model, side = self.model, interval_sds(level)
         x = model.design.new_rows(rows, type(model).__name__)
+        if (beyond := model.design.beyond_norm(x)) is not None and beyond.any():
+            LOGGER.warning("predict: %s rows are longer than norm and are shortened", beyond.sum())
         z, offset = model.design(x), model.design.offset(x)
         eta, sd = z @ self._theta + offset, np.sqrt(((z @ self._spread) * z).sum(axis=1))
         ends = {"estimate": eta, "lower": eta - side * sd, "upper": eta + side * sd}
