@@ -8,11 +8,12 @@ import numpy as np
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import shown
 
+GRADIENTS = ("log_likelihood_gradient", "log_prior_gradient")
 #: Optional attributes of a model (docs/how-to/own-model.md).
 OPTIONAL_FUNCTIONS = (
     *("columns", "codebook", "parameters", "n", "tempering", "true_theta", "start", "simulate", "posterior"),
     *("row_bounds", "check_rows", "statistics", "ratio_form", "gradient_form"),
-    *("summaries", "summary_count", "posterior_given", "log_likelihood_gradient", "log_prior_gradient"),
+    *("summaries", "summary_count", "posterior_given", *GRADIENTS),
 )
 
 
@@ -44,5 +45,5 @@ class Model:
             if name not in OPTIONAL_FUNCTIONS:
                 raise DpmcError(f"Model: {shown(name)} is unknown; known: {', '.join(OPTIONAL_FUNCTIONS)}")
         #: Missing functions must not become attributes: evaluators are chosen by the methods a model has.
-        given = {"log_prior": log_prior, **optional}
-        self.__dict__ |= {name: each for name, each in given.items() if each is not None}
+        functions = {"log_prior": log_prior, **{name: optional.pop(name, None) for name in GRADIENTS}}
+        self.__dict__ |= {name: each for name, each in functions.items() if each is not None} | optional
