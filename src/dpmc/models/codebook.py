@@ -213,15 +213,19 @@ class Codebook(_Part):
     `Codebook.read(path)` reads a file, `Codebook.of(mapping)` takes a mapping; both raise DpmcError naming
     field and rule. `codebook.field(name)` returns a field, `codebook.coding(columns)` how columns are read,
     `codebook.only(columns)` the mapping of some of them. Methods named `model_…` are pydantic's.
+
+    Attributes are fields, in the table's order, each with name, type, constraints and other keys; name, title
+    and description of the table; person, the column that says whose a row is, or None; missingValues, texts
+    that say that an entry is missing; dialect, how a CSV file is written.
     """
 
     model_config = ConfigDict(json_schema_extra={"description": "What is public about a table, by field."})
 
-    name: str = ""  # of the table, as title and description
+    name: str = ""
     title: str = ""
     description: str = ""
     person: Name | None = described(default=None, description="column that says whose row it is")
-    missingValues: tuple[str, ...] = USUALLY_MISSING  # texts that say that an entry is missing
+    missingValues: tuple[str, ...] = USUALLY_MISSING
     dialect: CsvDialect = CsvDialect()
     fields: tuple[Field, ...] = described(min_length=1)
 

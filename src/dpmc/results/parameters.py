@@ -65,6 +65,7 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     import pandas
 
     interval_sds(level)  # raises for a wrong level
+    level = float(level)
     if not runs:
         raise DpmcError("summary: needs runs")
     trees = [as_tree(run) for run in runs]
@@ -93,9 +94,10 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
 
 def interval_sds(level: float) -> float:
     """Return how many sds an interval reaches on each side; raise DpmcError for a wrong level."""
-    if not 0.0 < checked("level", real, level) < 1.0:
+    number = checked("level", real, level)
+    if not 0.0 < number < 1.0:
         raise DpmcError(f"level: {shown(level)} must be between 0 and 1")
-    return NormalDist().inv_cdf(0.5 + 0.5 * level)
+    return NormalDist().inv_cdf(0.5 + 0.5 * number)
 
 
 def _interval(
