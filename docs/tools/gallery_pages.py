@@ -49,7 +49,7 @@ CONVENTIONS = (
     "points: medians over runs; upright bars: their quartiles; lines across: without privacy",
     "grey band: exact samples, from the least to the greatest; line in it: their median",
     "k: number of iterations, if below 10",
-    "guided: one component is updated at a time, by a walk that keeps its direction until a rejection",
+    "guided: a walk of one component at a time, which keeps its direction until a rejection",
 )
 LESSONS = "What the searches found"  #: title of the figure that `make tune` draws
 
