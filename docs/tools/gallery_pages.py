@@ -33,8 +33,8 @@ INTRODUCTIONS = {
     ),
     "claims": (
         "All claims",
-        "The sentences of the sources that we test, each with its verdict, decided by the metrics of a run of "
-        "`make figures`.",
+        "The sentences of the sources that we test, each with its verdict, which `make figures` decides by the "
+        "metrics of its run.",
     ),
 }
 
