@@ -33,8 +33,8 @@ INTRODUCTIONS = {
     ),
     "claims": (
         "All claims",
-        "The sentences of the sources that we test, each with its verdict, which `make figures` decides by the "
-        "metrics of its run.",
+        "The sentences of the sources that we test, each with its verdict, which `make figures` decides by "
+        "the metrics of its run.",
     ),
 }
 
