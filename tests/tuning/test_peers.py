@@ -34,6 +34,12 @@ def test_sums_ask_what_public_rows_suggest(model: str) -> None:
         assert given["clip"] == pytest.approx(np.quantile(norms, ROWS_KEPT), rel=2e-2)
 
 
+def test_the_sum_of_any_n_has_the_settings_of_peers() -> None:
+    study = load_study(ROOT / "config/studies/rows.yaml")
+    known = pinned_hyperparameters(PEERS, "flat-banana-2d", "sum-off-3").values
+    assert all(pinned_hyperparameters(study, model, "sum-off-3").values == known for model in study.models)
+
+
 def test_the_page_has_the_coverage_of_its_table() -> None:
     page = (ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
     table = pd.read_csv(ROOT / "docs/results/peers-coverage.csv").set_index(["model", "method", "epsilon"])
