@@ -108,6 +108,17 @@ def test_the_page_has_what_wrong_guesses_cost() -> None:
             assert width == pytest.approx(table.loc[run, "width_90"], abs=0.51 if width > 10 else 0.051), name
 
 
+def test_the_page_has_what_more_parameters_cost_a_chain() -> None:
+    table = pd.read_csv(ROOT / "docs/results/peers-guesses.csv").set_index(["model", "method"])
+    shown, sizes = cells_of("Logistic regression, n = 5,000, ε = 4"), (2, 5, 10, 50)
+    assert shown["parameters d"] == [str(d) for d in sizes]
+    for name, method in {"DP penalty": "dp-penalty", "noisy scores": "noisy-scores"}.items():
+        for d, cell in zip(sizes, shown[name], strict=True):
+            measured = table.loc[("logistic" if d == 5 else f"logistic-d-{d}", method)]
+            numbers = [float(number) for number in cell.split(", ")]
+            assert numbers == pytest.approx(measured[["coverage_90", "error_true"]].to_list(), abs=0.0051)
+
+
 def test_the_page_has_the_papers_models() -> None:
     table = pd.read_csv(ROOT / "docs/results/peers-papers.csv").set_index(["model", "method", "epsilon"])[
         "mmd"
