@@ -1,4 +1,4 @@
-"""Chains of `scores.py`: hyperparameters by `dpmc.tune` on public rows of the cell, then one chain a data set.
+"""Chains of `scores.py`: hyperparameters by `dpmc.tune` on public rows of a cell, then one chain a data set.
 
 DP-SGLD samples the posterior of all rows. Chains with an acceptance test have the likelihood tempered to a
 tenth of the rows: at ε = 1 without it they do not arrive (on public rows of logistic regression 5 to 7
