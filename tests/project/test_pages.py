@@ -24,7 +24,7 @@ from dpmc.privacy.events import (
 )
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.studies.__main__ import lists, study_schema
+from study_keys import lists, study_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"

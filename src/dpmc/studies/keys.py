@@ -1,7 +1,7 @@
 """The keys of a study's file, declared once: meaning, rule and default of each.
 
-Reading, checks, the tables of config/README.md and the JSON schema (`python -m dpmc.studies`) follow from
-these fields. `study.Study` is what they mean, with every default filled in.
+Reading, checks, the tables of config/README.md and the JSON schema (`docs/tools/study_keys.py`) follow
+from these fields. `study.Study` is what they mean, with every default filled in.
 """
 
 import math
