@@ -238,9 +238,9 @@ def sampling_runs(part, methods, wildcards, output):
     epsilons = [wildcards.epsilon] if "epsilon" in wildcards.keys() else part.epsilons
     seeds = [wildcards.seed] if "seed" in wildcards.keys() else part.seeds
     chosen = [wildcards.method] if "method" in wildcards.keys() else methods
-    place = Path(output[0]).parents[2]
-    files = [f"{place}/{method}/eps-{{epsilon}}/seed-{{seed}}.nc" for method in chosen]
-    return ["--epsilon", *epsilons, "--seed", *map(str, seeds), "--output", *files]
+    file = f"{Path(output[0]).parents[2]}/{{method}}/eps-{{epsilon}}/seed-{{seed}}.nc"
+    runs = ["--method", *chosen, "--epsilon", *epsilons, "--seed", *map(str, seeds)]
+    return [*runs, "--output", file]
 
 
 def is_found(study, model, method):
