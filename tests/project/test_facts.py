@@ -23,7 +23,6 @@ from kernels.cells import some
 OF_ONE_METHOD = {
     "reports/plots/maps.py": "dp-hmc",
     "reports/claims/table.py": "dp-hmc",
-    "reports/plots/z_scores.py": "dp-penalty minibatch-penalty",
     "tuning/first_setting.py": "rwmh",
 }
 WORDS = {word for name in ALGORITHMS for word in (name, *name.split("-"))} | {"sg"}

