@@ -1,11 +1,8 @@
-"""Figures of single studies: densities, directions and marginals of papers, z scores, and metrics by n.
-
-`density` is of `dp-fast-mh`, `directions` and `marginals` of `dp-hmc`, `z_scores` of `thesis`, `by_rows` of
-`rows`. Other studies in this folder can have them, too.
+"""Figures of single studies: `density` of `dp-fast-mh`, `directions` and `marginals` of `dp-hmc`, and metrics
+by n, `by_rows`, of `rows`. Other studies in this folder can have them, too.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
@@ -18,7 +15,6 @@ from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
 from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
 from dpmc.data.problem import Problem, read_problem
-from dpmc.metrics.table import read_table
 from dpmc.reports.plots import ToDraw, layout, lines, marks, style
 from dpmc.reports.plots.chains import (
     REGIONS,
@@ -30,7 +26,6 @@ from dpmc.reports.plots.chains import (
     kept_draws,
     single_runs_reads,
 )
-from dpmc.reports.plots.marks import EXACT_BAND, REFERENCE
 from dpmc.reports.plots.published import quartiles
 from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
 from dpmc.studies import Study, number_of_rows, problem_of
@@ -45,12 +40,6 @@ PANELS_PER_ROW = 5
 WIDTH = 1.5  # of a density's kernel, in bins
 RUN_LINES = {"best": style.SOLID, "median": style.DASHED, "worst": style.DOTTED}
 BINS = 60  # a side, of a joint density
-
-# z scores
-LIMIT = 3.0  # standard errors within which medians are said to agree
-BLUE, RED = (style.STYLES[method].colour for method in ("dp-penalty", "minibatch-penalty"))
-NEAR_MARK: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.6, "mfc": BLUE, "mew": 0.0}
-FAR_MARK: dict[str, Any] = {**NEAR_MARK, "marker": "D", "ms": 3.6, "mfc": RED}
 
 marginals_reads, by_rows_reads = single_runs_reads, lines.reads
 
@@ -208,56 +197,6 @@ def marginals(given: ToDraw) -> Figure:
     }
     layout.add_legend(figure, entries)
     return figure
-
-
-def z_scores_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return no model, and the table of the comparison."""
-    return [], [results / study.name / "published_comparison.csv"]
-
-
-def z_scores(given: ToDraw) -> Figure:
-    """Return the figure: quantiles of all z, and of each metric's, against those of the standard normal."""
-    how = given.declared
-    path = z_scores_reads(given.study, how, given.results)[1][0]
-    table = read_table(path, ["metric", "z"], "a comparison with published boxes", {"z": float})
-    table = table.dropna(subset="z")  # without a standard error there is no z
-    groups = {"all": table["z"], **dict(iter(table.groupby("metric", sort=False)["z"]))}
-    figure, panels = layout.panels(how.wide, len(groups), how.columns or 2, 1.6, sharex=True, sharey=True)
-    for axes, (metric, scores) in zip(panels, groups.items(), strict=True):
-        normal, low, high = expected(len(scores))
-        z = np.sort(scores)
-        axes.fill_between(normal, low, high, **EXACT_BAND)
-        axes.axline((0.0, 0.0), slope=1.0, **REFERENCE)
-        for side in (-LIMIT, LIMIT):
-            axes.axhline(side, color=style.GREY, linewidth=0.5)
-        far = np.abs(z) > LIMIT
-        axes.plot(normal[~far], z[~far], **NEAR_MARK, zorder=3)
-        axes.plot(normal[far], z[far], **FAR_MARK, zorder=4)
-        name = "all metrics" if metric == "all" else style.metric_title(metric)
-        size = np.sqrt(np.mean(z**2))
-        axes.set_title(f"{name}: {len(z)}\nrms {size:.2f}, {far.sum()} beyond {LIMIT:g}")
-    figure.supxlabel("quantile of the standard normal")
-    figure.supylabel("z, sorted")
-    layout.add_legend(
-        figure,
-        {
-            "a median of 20 chains": NEAR_MARK,
-            f"more than {LIMIT:g} errors off": FAR_MARK,
-            "equal quantiles": REFERENCE,
-            "95 % of independent normal z": Patch(**EXACT_BAND),
-        },
-    )
-    return figure
-
-
-def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return medians (count,) of sorted independent standard normal numbers, and bounds of 95 % of each."""
-    from scipy.stats import beta, norm  # slow to import, and not needed to plan a run
-
-    rank = np.arange(1, count + 1)
-    # the i-th of n uniform numbers has the distribution Beta(i, n + 1 - i)
-    low, median, high = (norm.ppf(beta.ppf(share, rank, count + 1 - rank)) for share in (0.025, 0.5, 0.975))
-    return median, low, high
 
 
 def by_rows(given: ToDraw) -> Figure:

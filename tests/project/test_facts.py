@@ -21,7 +21,6 @@ from kernels.cells import some
 
 #: Modules that are about one method: what the thesis drew, and the walk that is a reference without privacy.
 OF_ONE_METHOD = {
-    "reports/plots/maps.py": "dp-hmc",
     "reports/claims/table.py": "dp-hmc",
     "tuning/first_setting.py": "rwmh",
 }

@@ -16,7 +16,6 @@ import pandas as pd
 from dpmc.metrics.table import METRIC_COLUMNS, read_table
 from dpmc.reports import claims
 from dpmc.reports.claims.table import RING, ClaimTable, ring_distance
-from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml, whole
 
 NEEDED = ("model", "method", "epsilon", "accountant", "allowed")  # columns of budgets.csv
@@ -25,6 +24,8 @@ others = claims.other_studies(study.name)  # raises for a study without claims, 
 model, method, epsilon, metric = RING
 rows = []
 if "trajectory" in study.figures:
+    from thesis_figures import leapfrog_points  # beside the study
+
     distance = ring_distance(leapfrog_points(study, model, problem_of(study, model, exact=True)))
     rows.append((study.name, model, method, epsilon, "", metric, distance))
 for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):

@@ -214,10 +214,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
             refuse(f"does not run it on {model!r}")
         ours, theirs = study.models[model], other.models[model]
         # A comparison with chains of other data or another budget would be wrong.
-        for this, that, keys in (
-            (ours, theirs, of_rows),
-            (study, other, of_run),
-        ):
+        for this, that, keys in ((ours, theirs, of_rows), (study, other, of_run)):
             for key in keys:
                 here, there = getattr(this, key), getattr(that, key)
                 if here != there:

@@ -100,11 +100,7 @@ def metric_files(study: Study, models: Collection[str], results: Path) -> list[P
 
 
 def plot(
-    name: str,
-    study: Study,
-    metrics: Sequence[Path],
-    outputs: Sequence[Path],
-    results: Path = Path("results"),
+    name: str, study: Study, metrics: Sequence[Path], outputs: Sequence[Path], results: Path = Path("results")
 ) -> None:
     """Draw one figure of a study from metrics files into every file of `outputs`.
 
