@@ -38,11 +38,7 @@ def study_files(places: str | list[str]) -> dict[str, Path]:
 
 
 def _known_studies() -> dict[str, Path]:
-    """Return name -> file of all studies that are found by name.
-
-    The places are those of the environment variable DPMC_STUDIES, config/studies in the current folder, and
-    the studies that come with dpmc; the first one with a name counts.
-    """
+    """Return name -> file of all studies that are found by name: in DPMC_STUDIES, here, else of dpmc."""
     places = [*os.environ.get(PLACES, "").split(os.pathsep), "config/studies", shipped("config", "studies")]
     known: dict[str, Path] = {}
     for place in map(str, filter(None, places)):
@@ -229,8 +225,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
 def _check_cells(study: Study) -> None:
     """Raise DpmcError for too many chains, cells without an end, an invalid δ, or wrong hyperparameters.
 
-    A data set holds a start point for each chain, `MOST_STARTS` at most. Missing hyperparameters are allowed:
-    they may be given on the command line.
+    Missing hyperparameters are allowed: they may be given on the command line.
     """
     if study.seeds * study.chains > MOST_STARTS:
         rule = f"must be at most {MOST_STARTS // study.chains} with {study.chains} chains a run"
@@ -253,8 +248,7 @@ def _check_cells(study: Study) -> None:
         name = study.model(model).model
         # A user's model is a program: reading a study does not run it.
         dimension = None if ":" in name else len(definition(name).true_theta)
-        # Hyperparameters are checked alike at every budget, and otherwise without one.
-        # Reversed, so that the first ε of each kind remains.
+        # The first ε of each kind: all budgets are checked alike.
         first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
         for epsilon in first.values():
             check_hyperparameters(study, method, given, dimension, epsilon)
