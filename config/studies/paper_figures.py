@@ -1,5 +1,5 @@
 """Figures of single studies: `density` of `dp-fast-mh`, `directions` and `marginals` of `dp-hmc`, and metrics
-by n, `by_rows`, of `rows`. Other studies in this folder can have them, too.
+by n, `by_rows`, of `rows`. Other studies can have them, too.
 """
 
 from pathlib import Path

@@ -309,9 +309,8 @@ def figure_declared(wildcards):
 def figure_version(wildcards):
     """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
     study = STUDIES[wildcards.study]
-    own = sources.file_beside(
-        declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
-    )
+    drawn = declared_figure(study.path, wildcards.figure).draw or ""
+    own = sources.file_beside(drawn, study.path.parent, shipped("config", "studies"))
     return sources_version("dpmc.cli.plotting", *filter(None, [own]))
 
 

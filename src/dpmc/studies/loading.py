@@ -77,9 +77,11 @@ def study_of(content: dict[str, Any], path: Path = Path("study.yaml")) -> Study:
 def _study(document: Document, asking: tuple[str, ...]) -> Study:
     """Return the study of a document; raise DpmcError for the first broken rule."""
     keys, path = validated(StudyKeys, document), document.path
-    # Modules of users' models and figures may lie beside the study.
+    # Modules of users' models and figures may lie beside the study; those of dpmc's studies are found last.
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.insert(0, folder)
+    if (folder := str(shipped("config", "studies"))) not in sys.path:
+        sys.path.append(folder)
     study = _with_defaults(keys, document)
     others: dict[str, Study] = {}
     for label, spec in keys.methods.items():
