@@ -277,17 +277,22 @@ def sampling_priority(study, model, methods, wildcards):
     return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
 
 
+def metric_files(study, models):
+    """Return the metric files of models of a study, of its own and of those whose cells it reuses."""
+    return [f"results/{of}/metrics/{label}.csv" for of, label in parts(study) if label in models]
+
+
 def study_metrics(wildcards):
     """Return the metric files of a study's models and baselines, and of models reused from other studies."""
     study = STUDIES[wildcards.study]
-    return plots.metric_files(study, study.models, RESULTS)
+    return metric_files(study, study.models)
 
 
 def figure_metrics(wildcards):
     """Return the metric files of the models that a figure draws."""
     study = STUDIES[wildcards.study]
     models, _ = checked(plots.reads, wildcards.figure, study)
-    return plots.metric_files(study, models, RESULTS)
+    return metric_files(study, models)
 
 
 def figure_chains(wildcards):

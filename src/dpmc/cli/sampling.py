@@ -21,7 +21,7 @@ from dpmc.sampling import jobs
 from dpmc.sampling.cell import Cell
 from dpmc.studies import Study, make_cell, problem_of
 
-Files = dict[tuple[str, int], Path]  #: of the runs of a method, by ε and seed
+RunFiles = dict[tuple[str, int], Path]  #: of the runs of a method, by ε and seed
 
 
 def sample(options: argparse.Namespace) -> None:
@@ -71,7 +71,7 @@ def sample(options: argparse.Namespace) -> None:
     _say_how_it_went(files, options.quiet or options.no_summary)
 
 
-def _asked(options: argparse.Namespace) -> dict[str, Files]:
+def _asked(options: argparse.Namespace) -> dict[str, RunFiles]:
     """Return the runs of each method: every ε with every seed, each with its file, named by the pattern."""
     for option in ("method", "epsilon", "seed"):
         values = getattr(options, option)
@@ -87,7 +87,7 @@ def _asked(options: argparse.Namespace) -> dict[str, Files]:
 
 
 def _jobs(
-    method: str, files: Files, options: argparse.Namespace, study: Study, problem: Problem
+    method: str, files: RunFiles, options: argparse.Namespace, study: Study, problem: Problem
 ) -> list[jobs.Job]:
     """Return the jobs of a method: one, or if ε sets the noise one for each set of hyperparameters."""
     pinned = hyperparameters_of(study, options.model, method, options.hyperparameters)
