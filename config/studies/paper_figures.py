@@ -1,6 +1,4 @@
-"""Figures of single studies: `density` of `dp-fast-mh`, `directions` and `marginals` of `dp-hmc`, and metrics
-by n, `by_rows`, of `rows`. Other studies can have them, too.
-"""
+"""Figures of `dp-fast-mh` (`density`), `dp-hmc` (`directions`, `marginals`) and `rows` (`by_rows`)."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""Figures of the study `thesis`: a trajectory of DP-HMC (4.1), accountants (6.1), z scores of our medians."""
+"""Figures of the study `thesis`: a trajectory (4.1), accountants (6.1), z scores, metrics by CPU seconds."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,15 @@ from dpmc.privacy.events import SubsampledGaussianQuery
 from dpmc.privacy.mechanisms import PrivateData
 from dpmc.privacy.noise import LabNoise
 from dpmc.privacy.runs import RunQueries
-from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
+from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, lines, reads_nothing, style
+from dpmc.reports.plots.costs import seconds_per_iteration
 from dpmc.reports.plots.maps import DARKEST, START, Surface
 from dpmc.reports.plots.marks import EXACT_BAND, REFERENCE
 from dpmc.reports.plots.selection import methods_of, models_of
 from dpmc.sampling import loop
 from dpmc.studies import SourcedValues, Study, build_algorithm, pinned_hyperparameters, problem_of
 from dpmc.studies.figures import FigureKeys
+from dpmc.studies.whole import own_rows
 
 # the trajectory
 METHOD = "dp-hmc"
@@ -67,6 +70,7 @@ NEAR_MARK: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.6, "mfc": BLUE
 FAR_MARK: dict[str, Any] = {**NEAR_MARK, "marker": "D", "ms": 3.6, "mfc": RED}
 
 trajectory_reads = accounting_reads = reads_nothing
+by_seconds_reads = lines.reads  # without the measurements, which may be missing
 
 
 def trajectory(given: ToDraw) -> Figure:
@@ -238,3 +242,14 @@ def expected(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     # the i-th of n uniform numbers has the distribution Beta(i, n + 1 - i)
     low, median, high = (norm.ppf(beta.ppf(share, rank, count + 1 - rank)) for share in (0.025, 0.5, 0.975))
     return median, low, high
+
+
+def by_seconds(given: ToDraw) -> Figure:
+    """Return the figure of kind `lines` with `cpu_seconds` of each run."""
+    rows = own_rows(given.metrics, given.study)
+    runs = rows[rows["metric"] == "iterations"].set_index(["model", "method"])
+    seconds = seconds_per_iteration(given)
+    each = [seconds.get(cell, np.nan) for cell in runs.index]
+    runs = runs.assign(metric="cpu_seconds", value=runs["value"] * each)
+    metrics = pd.concat([given.metrics, runs.dropna(subset="value").reset_index()])
+    return lines.draw(replace(given, metrics=metrics))

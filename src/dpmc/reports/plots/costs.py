@@ -1,21 +1,16 @@
-"""Metrics against measured CPU seconds of a chain."""
+"""Measured CPU seconds of sampling jobs, and of an iteration."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from dpmc.common.errors import DpmcError
-from dpmc.reports.plots import ToDraw, lines
+from dpmc.reports.plots import ToDraw
 from dpmc.studies import Study
 from dpmc.studies.whole import own_rows
 
 MEASURED = ["wall_seconds", "cpu_seconds", "peak_mib"]  # of `dpmc sample --times`
-
-reads = lines.reads  # without the measurements, which may be missing
 
 
 def job_times(study: Study, results: Path) -> pd.DataFrame:
@@ -57,14 +52,3 @@ def seconds_per_iteration(given: ToDraw) -> dict[tuple[str, str], float]:
     return pd.Series(
         seconds, index=pd.MultiIndex.from_tuples(seconds, names=["model", "method"]), dtype=float
     )
-
-
-def by_seconds(given: ToDraw) -> Figure:
-    """Return the figure of kind `lines` with `cpu_seconds` of each run."""
-    rows = own_rows(given.metrics, given.study)
-    runs = rows[rows["metric"] == "iterations"].set_index(["model", "method"])
-    seconds = seconds_per_iteration(given)
-    each = [seconds.get(cell, np.nan) for cell in runs.index]
-    runs = runs.assign(metric="cpu_seconds", value=runs["value"] * each)
-    metrics = pd.concat([given.metrics, runs.dropna(subset="value").reset_index()])
-    return lines.draw(replace(given, metrics=metrics))
