@@ -106,7 +106,7 @@ def release(
     DpmcError
         If an argument is wrong, the budget exceeds what is left in the ledger, `output` exists or cannot be
         written, OpenDP is missing or of another version than 0.16, or the algorithm has no release:
-        non-private ones, TunaMH and DP-Fast MH. Nothing is spent then.
+        non-private ones, TunaMH, DP-Fast MH and peers for comparison. Nothing is spent then.
     """
     from dpmc.data import datasets
     from dpmc.data.tables import of_length, read_rows
