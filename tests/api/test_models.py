@@ -1,4 +1,4 @@
-"""Models given in Python: instances, classes, functions; gradients checked."""
+"""Models given in Python: instances, classes, functions; gradients checked, or taken by JAX."""
 
 from collections.abc import Callable
 from typing import Any
@@ -157,3 +157,26 @@ def test_mistakes_in_a_model(make: Any, words: str) -> None:
     with pytest.raises(dpmc.DpmcError, match=words) as caught:
         make()
     assert caught.value.__cause__ is None and "\n" not in str(caught.value)
+
+
+def test_jax_takes_gradients_in_double_precision() -> None:
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def density(theta: Any, rows: Any) -> Any:
+        return -0.5 * ((rows - theta) ** 2).sum(axis=1)
+
+    def prior(theta: Any) -> Any:
+        return -0.5 * jnp.sum(theta**2)
+
+    own = Normal()
+    model = dpmc.Model(2, density, prior, gradient="jax")
+    theta = np.array([0.1, 0.2])
+    assert np.allclose(
+        model.log_likelihood_gradient(theta, ROWS), own.log_likelihood_gradient(theta, ROWS), 1e-12
+    )
+    assert np.allclose(model.log_prior_gradient(theta), -theta, 1e-12)
+    assert model.log_likelihood(theta, ROWS).dtype == np.float64
+    start = np.zeros(2)
+    assert np.allclose(draws(model, "dp-hmc", start=start)[0, 0], draws(model, "dp-hmc", start=start)[0, 0])
+    assert jnp.zeros(1).dtype == np.float32  # JAX elsewhere is as it was

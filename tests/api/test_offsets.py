@@ -173,7 +173,7 @@ def test_an_odd_offset_or_weight_is_refused_in_the_lab_and_counts_as_nothing_in_
 TABLE = {"y": [1, 0, 2], "a": [0.1, -0.3, 0.4], "days": [30, 365, 200], "copies": [2, 1, 5]}
 
 
-def test_tables_are_read_by_name_and_new_rows_need_no_weight() -> None:
+def test_tables_are_read_by_name_and_predictions_need_no_weight() -> None:
     model = dpmc.PoissonRegression(
         "y", ["a"], exposure={"days": (365, 100)}, weights={"copies": 5}, fills={"days": 365}
     )
@@ -184,13 +184,13 @@ def test_tables_are_read_by_name_and_new_rows_need_no_weight() -> None:
     other = dpmc.sample(model, array, "rwmh", epsilon="inf", **setting)
     np.testing.assert_array_equal(tree.posterior.theta, other.posterior.theta)
     new = pandas.DataFrame({"a": [0.2, 0.2, 0.2], "days": [365.0, 730.0, np.nan]})
-    x = model.design.new_rows(new, "PoissonRegression")
-    means = model.mean(model.eta(np.array([0.1, 0.5]), x))
-    np.testing.assert_allclose(means, means[0] * np.array([1.0, 2.0, 1.0]), rtol=1e-12)
+    means = model.predict(new, tree).posterior_predictive["y_mean"].values
+    np.testing.assert_allclose(means[..., 1], 2.0 * means[..., 0], rtol=1e-12)
+    np.testing.assert_allclose(means[..., 2], means[..., 0], rtol=1e-12)
     with pytest.raises(dpmc.DpmcError, match="has no column 'days'"):
-        model.design.new_rows(new[["a"]], "PoissonRegression")
+        model.predict(new[["a"]], tree)
     with pytest.raises(dpmc.DpmcError, match="exposure days: -1 in row 1 must be a number greater than 0"):
-        model.design.new_rows(pandas.DataFrame({"a": [0.2], "days": [-1.0]}), "PoissonRegression")
+        model.predict(pandas.DataFrame({"a": [0.2], "days": [-1.0]}), tree)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,10 @@ def test_draws_are_those_of_the_run_without_its_rows_and_more_of_them(tree: Any)
     np.testing.assert_allclose(sd, their_sd, rtol=0.04)
     assert drawn.posterior.theta.dims == ("chain", "draw", "parameter")
     assert drawn.posterior.parameter.values.tolist() == ["intercept", "x", "w"]
-    assert len(dpmc.summary(drawn)) == 3
+    assert (
+        len(dpmc.summary(drawn)) == 3
+        and "y" in LINEAR.predict({"x": [0.0], "w": [1.0]}, drawn)["posterior_predictive"]
+    )
 
 
 def test_one_answer_has_the_likelihood_of_its_noisy_scores(tree: Any) -> None:

@@ -1,4 +1,4 @@
-"""Draws of chains: read, halved, and the diagnostics of each parameter."""
+"""Draws of chains: diagnostics of each parameter, and the posterior of all rows behind a tempered one."""
 
 from __future__ import annotations
 
@@ -102,3 +102,18 @@ def diagnostics(draws: np.ndarray) -> Diagnostics:
     # arviz-stats counts equal draws as independent ones.
     known = np.where(unmoved(draws).all(axis=0), np.nan, 1.0)
     return Diagnostics(np.asarray(rhat, dtype=float), known * ess, known * mcse)
+
+
+def for_all_rows(draws: np.ndarray, temperature: float, mcse: np.ndarray) -> np.ndarray:
+    """Return draws (chains, draws, d) shrunk from the tempered posterior to that of all rows.
+
+    Each parameter's distance from its mean is multiplied by √(T + (MCSE/sd)²): the variance of a posterior
+    that is normal is divided by T when the likelihood is, and the error of the chain's mean, MCSE (d,), does
+    not shrink with T. The prior's weight is neglected. Unchanged if T = 1 or a parameter never moved.
+    """
+    if temperature == 1.0:
+        return draws
+    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.nan_to_num(mcse / sd, nan=0.0, posinf=0.0)
+    return mean + np.sqrt(temperature + error**2) * (draws - mean)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import array, positive_number, shown
+from dpmc.models import prediction
 from dpmc.models.columns import Coding, same_name
 from dpmc.models.design import Column, Columns, Design, Fault, refuse_first, standardised
 from dpmc.models.exponential import ExponentialFamily
@@ -302,6 +303,8 @@ class Regression:
             rows = rows[first[:n]]
             rows[:, -1] = copies[:n]
         return rows
+
+    predict = prediction.predict
 
 
 def _checked(model: Regression, options: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpmc.common.draws import (
     diagnostics,
+    for_all_rows,
     second_half_draws,
     unmoved,
     warning_of_unmoved,
@@ -115,11 +116,9 @@ def _interval(
         return lower, upper, "quantiles of the draws"
     # The noise of a sum is as large at any temperature.
     noisy_sum = any('"name": "sum"' in str(tree.attrs["ledger"]) for tree in trees)
-    mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
-    # The variance of a normal posterior is divided by T when the likelihood is; the error of the mean is not.
-    narrow = np.sqrt(temperature * sd**2 + np.nan_to_num(mcse) ** 2)
+    narrow, mean = for_all_rows(draws, temperature, mcse).std(axis=(0, 1)), draws.mean(axis=(0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = ((draws - mean) ** 3).mean(axis=(0, 1)) / sd**3
+        skewness = ((draws - mean) ** 3).mean(axis=(0, 1)) / draws.std(axis=(0, 1)) ** 3
     skewed = np.abs(np.nan_to_num(skewness)) > SKEWED
     normal = ~skewed & (not noisy_sum) & (not any(word in model for word in CURVED))
     lower, upper = (np.where(normal, mean + NormalDist().inv_cdf(side) * narrow, np.nan) for side in sides)

@@ -1,4 +1,4 @@
-"""Regressions: categories, fills, tables without the outcome, summaries, and how a model shows itself."""
+"""Regressions: predictions, categories, fills, tables without the outcome, and how a model shows itself."""
 
 import inspect
 import pydoc
@@ -32,46 +32,65 @@ def simulated(model: Any, n: int, theta: Any = None) -> np.ndarray:
     return rows
 
 
-def test_a_scaled_outcome_is_expected_in_its_own_unit() -> None:
+def with_draws(model: Any, rows: np.ndarray, draws: np.ndarray) -> Any:
+    """Return a tree of `dpmc.sample` whose draws (draws, d) are these."""
+    options = {"epsilon": "inf", "iterations": len(draws), "progress": False}
+    tree = dpmc.sample(model, rows, "rwmh", hyperparameters={"proposal_sd": 0.01}, **options)
+    tree.posterior["theta"] = tree.posterior.theta.copy(data=draws[None])
+    return tree
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_predictions_are_outcomes_of_the_model_at_the_posterior_of_all_rows(kind: str) -> None:
+    """Exact draws of a tempered posterior; the expectation has its moments, the outcomes those of both."""
+    theta, cov = np.array([0.3, 0.4, -0.2]), np.diag([0.02, 0.01, 0.03])
+    model = MAKERS[kind]("y", SCALES, true_theta=theta, tempering=100)
+    draws = np.random.default_rng(1).multivariate_normal(theta, cov * 4.0, 8000)  # n = 400: T = 1/4
+    new = pandas.DataFrame({"bmi": [28.0, 33.0], "age": [45.0, 60.0], "name": "x"})
+    tree = model.predict(new, with_draws(model, simulated(model, 400), draws))
+    found = tree.posterior_predictive
+    assert found.y.dims == ("chain", "draw", "row") and found.y.shape == found.y_mean.shape == (1, 4001, 2)
+    assert set(tree.children) >= {"posterior", "sample_stats", "posterior_predictive"}
+    z = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    eta, sd = z @ theta, np.sqrt(((z @ cov) * z).sum(axis=1))
+    link = {"linear": lambda e: e, "logistic": lambda e: np.log(e / (1 - e)), "poisson": np.log}[kind]
+    at = link(found.y_mean.values[0])
+    assert np.allclose(at.mean(axis=0), eta, atol=0.02) and np.allclose(at.std(axis=0), sd, rtol=0.06)
+    mean = found.y_mean.values[0].mean(axis=0)
+    spread = {"linear": sd**2 + 1.0, "logistic": mean * (1 - mean), "poisson": mean + mean**2 * sd**2}[kind]
+    assert np.allclose(found.y.values[0].mean(axis=0), mean, atol=0.06)
+    assert np.allclose(found.y.values[0].var(axis=0), spread, rtol=0.12)
+    again = model.predict(new, tree)
+    assert (again.posterior_predictive.y.values == found.y.values).all()
+    assert (model.predict(new, tree, seed=1).posterior_predictive.y.values != found.y.values).any()
+
+
+def test_a_scaled_outcome_is_predicted_in_its_own_unit() -> None:
     model = dpmc.LinearRegression(
         {"charges": (13000.0, 12000.0)}, SCALES, sd=0.5, true_theta=[0.0, 0.35, 0.2]
     )
-    z = model.design(simulated(model, 50))
-    expected = 13000.0 + 12000.0 * (z @ model.true_theta)
-    np.testing.assert_allclose(model.mean(z @ model.true_theta), expected)
-    drawn = model.outcomes(np.random.default_rng(1), model.true_theta, z)
-    assert abs((drawn - expected).std() / 6000.0 - 1.0) < 0.3
+    draws = np.tile(model.true_theta, (10, 1)) + 1e-9 * np.arange(10)[:, None]
+    rows = simulated(model, 50)
+    found = model.predict(rows[:, 1:], with_draws(model, rows, draws)).posterior_predictive
+    expected = 13000.0 + 12000.0 * (model.design(rows) @ model.true_theta)
+    np.testing.assert_allclose(found.charges_mean.values[0, 0], expected, rtol=1e-6)
+    assert abs((found.charges.values - expected).std() / 6000.0 - 1.0) < 0.15
 
 
-def test_a_design_needs_every_predictor() -> None:
-    design = dpmc.LinearRegression("y", SCALES).design
-    with pytest.raises(dpmc.DpmcError, match="has no column 'bmi'; it has age"):
-        design(pandas.DataFrame({"age": [1.0]}))
-    with pytest.raises(dpmc.DpmcError, match=r"rows: shape \(2, 5\) must be \(n, 2\)"):
-        design(np.zeros((2, 5)))
-
-
-def test_a_summary_takes_a_file_one_chain_and_joined_runs(tmp_path: Path) -> None:
-    model = dpmc.LinearRegression("y", ["a"], tempering=20)
-    options: Any = {"epsilon": "inf", "iterations": 40, "progress": False}
-    options |= {"hyperparameters": {"proposal_sd": 0.3}}
-    runs = [dpmc.sample(model, simulated(model, 100), "rwmh", seed=seed, **options) for seed in range(2)]
-    runs[0].to_netcdf(tmp_path / "chain.nc")
-    for same in (str(tmp_path / "chain.nc"), tmp_path / "chain.nc", runs[0].isel(chain=0)):
-        assert dpmc.summary(same).equals(dpmc.summary(runs[0]))
-    together = xarray.concat(runs, dim="chain", combine_attrs="drop_conflicts")
-    pandas.testing.assert_frame_equal(dpmc.summary(together), dpmc.summary(*runs))
-    posterior = runs[0].posterior.to_dataset()
-    bare = xarray.DataTree.from_dict({"/posterior": xarray.concat([posterior, posterior], "chain")})
-    for run, words in (
-        ("nowhere.nc", "nowhere.nc: no such file"),
-        (None, "'NoneType' must be a chain file, a release, or a result"),
-        (bare, "no attribute 'ledger', .*; runs that were joined need the `attrs` of one of them"),
-        (runs[0].isel(draw=0), "no posterior/theta of chains, draws and parameters"),
-        (runs[0].isel(draw=slice(37, None)), "3 kept draws per chain, needs at least 4"),
+def test_predictions_need_chains_of_the_model_and_every_predictor() -> None:
+    model = dpmc.LinearRegression("y", SCALES)
+    rows = simulated(model, 50)
+    tree = with_draws(model, rows, np.zeros((10, 3)) + np.arange(10)[:, None])
+    with pytest.raises(
+        dpmc.DpmcError, match=r"predict: the chains have parameters \['intercept', 'age', 'bmi'"
     ):
-        with pytest.raises(dpmc.DpmcError, match=words):
-            dpmc.summary(run)
+        dpmc.LinearRegression("y", ["age"]).predict(rows[:, :2], tree)
+    with pytest.raises(dpmc.DpmcError, match="has no column 'bmi'; it has age"):
+        model.predict(pandas.DataFrame({"age": [1.0]}), tree)
+    with pytest.raises(dpmc.DpmcError, match="row 2, column age: is NaN or infinite"):
+        model.predict({"age": [1.0, None], "bmi": [1.0, 2.0]}, tree)
+    with pytest.raises(dpmc.DpmcError, match=r"rows: shape \(2, 5\) must be \(n, 2\)"):
+        model.design(np.zeros((2, 5)))
 
 
 def test_the_design_needs_no_outcome() -> None:
@@ -206,6 +225,73 @@ def test_xarray_tables_have_levels_too() -> None:
     assert CATEGORIES.design(table).tolist() == [[1.0, 0.0, 1.0, 0.0]]
 
 
+def test_predict_warns_of_rows_that_the_norm_shortens(caplog: pytest.LogCaptureFixture) -> None:
+    model = dpmc.LogisticRegression("y", ["a"], norm=1.0)
+    draws = np.array([[0.0, 1.0]] * 40) + 1e-3 * np.arange(40)[:, None]
+    tree = with_draws(model, simulated(model, 100), draws)
+    new = pandas.DataFrame({"a": [0.5, 1.0, 3.0, -2.0]})
+    found = model.predict(new, tree).posterior_predictive.y_mean.values[0, 0]
+    assert found[1] == found[2], "shortened to the norm"
+    assert [record.getMessage() for record in caplog.records] == [
+        "predict: 2 rows are longer than norm 1 and are shortened"
+    ]
+    caplog.clear()
+    model.predict(new[:2], tree)
+    assert not caplog.records
+
+
+def test_predict_warns_of_a_chain_that_never_moved(caplog: pytest.LogCaptureFixture) -> None:
+    for tempering in (None, 20):
+        model = dpmc.LinearRegression("y", ["a"], tempering=tempering)
+        draws = np.random.default_rng(1).normal(size=(40, 2)) * [1.0, 0.0]
+        caplog.clear()
+        model.predict(np.zeros((1, 1)), with_draws(model, simulated(model, 100), draws))
+        assert [record.getMessage() for record in caplog.records] == [
+            "predict: a: never moved in the second half of the chain"
+        ]
+
+
+def test_predict_takes_a_file_one_chain_and_joined_runs(tmp_path: Path) -> None:
+    model = dpmc.LinearRegression("y", ["a"], tempering=20)
+    rows, new = simulated(model, 100), np.array([[0.5]])
+    options: Any = {"epsilon": "inf", "iterations": 40, "progress": False}
+    setting = {"hyperparameters": {"proposal_sd": 0.3}}
+    runs = [dpmc.sample(model, rows, "rwmh", seed=seed, **options, **setting) for seed in range(2)]
+    runs[0].to_netcdf(tmp_path / "chain.nc")
+    wanted = model.predict(new, runs[0]).posterior_predictive
+    for same in (str(tmp_path / "chain.nc"), tmp_path / "chain.nc", runs[0].isel(chain=0)):
+        found = model.predict(new, same).posterior_predictive
+        assert (found.y.values == wanted.y.values).all() and found.y.dims == ("chain", "draw", "row")
+        assert dpmc.summary(same).equals(dpmc.summary(runs[0]))
+    together = xarray.concat(runs, dim="chain", combine_attrs="drop_conflicts")
+    assert model.predict(new, together).posterior_predictive.sizes["chain"] == 2
+    pandas.testing.assert_frame_equal(dpmc.summary(together), dpmc.summary(*runs))
+
+
+def test_what_predict_cannot_use_is_refused_in_one_line(tmp_path: Path) -> None:
+    model = dpmc.LinearRegression("y", ["a"], tempering=20)
+    rows, new = simulated(model, 100), np.array([[0.5]])
+    tree = with_draws(model, rows, np.random.default_rng(1).normal(size=(40, 2)))
+    posterior = tree.posterior.to_dataset()
+    bare = xarray.DataTree.from_dict({"/posterior": xarray.concat([posterior, posterior], "chain")})
+    for run, words in {
+        "nowhere.nc": "nowhere.nc: no such file",
+        None: "'NoneType' must be a chain file, a release, or a result",
+    }.items():
+        with pytest.raises(dpmc.DpmcError, match=words):
+            model.predict(new, run)  # type: ignore[arg-type]
+    for made, words in (
+        (bare, "no attribute 'ledger', .*; runs that were joined need the `attrs` of one of them"),
+        (tree.isel(draw=0), "no posterior/theta of chains, draws and parameters"),
+        (tree.isel(draw=slice(37, None)), "3 kept draws per chain, needs at least 4"),
+    ):
+        for function in (lambda run: model.predict(new, run), dpmc.summary):
+            with pytest.raises(dpmc.DpmcError, match=words):
+                function(made)
+    with pytest.raises(dpmc.DpmcError, match="predict: seed: -1 must be a whole number"):
+        model.predict(new, tree, seed=-1)
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -224,8 +310,9 @@ def test_xarray_tables_have_levels_too() -> None:
 )
 def test_new_rows_are_refused_alike_in_arrays_and_tables(rows: Any, words: str) -> None:
     model = dpmc.LinearRegression("y", {"age": (45.0, 15.0)}, levels=REGION)
+    draws = np.random.default_rng(1).normal(size=(40, 4))
     with pytest.raises(dpmc.DpmcError, match=words):
-        model.design.new_rows(rows, "LinearRegression")
+        model.predict(rows, with_draws(model, simulated(model, 100), draws))
 
 
 @pytest.mark.parametrize("kind", MAKERS)
