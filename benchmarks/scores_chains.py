@@ -1,14 +1,15 @@
-"""Chains of `scores.py`: hyperparameters by `dpmc.tune` on public simulated rows, then one chain a data set.
+"""Chains of `scores.py`: hyperparameters by `dpmc.tune` on public rows of a cell, then one chain a data set.
 
 DP-SGLD samples the posterior of all rows. Chains with an acceptance test have the likelihood tempered to a
 tenth of the rows: at ε = 1 without it they do not arrive (on public rows of logistic regression 5 to 7
 standard errors off).
 """
 
+from copy import copy
 from typing import Any
 
 import numpy as np
-from scores_cells import Cell, DataSet, simulated, weights
+from scores_cells import Cell, DataSet, weights
 
 import dpmc
 from dpmc.models.families import Normal
@@ -20,23 +21,23 @@ TUNING = 1_000_000  #: number of the public data set of a cell
 TRIALS, SEEDS = 12, 2  #: of a search
 
 
-def model_of(cell: Cell) -> Regression:
-    """Return the model that a chain is told."""
-    model = cell.model
+def told(cell: Cell, model: Regression) -> Regression:
+    """Return the model as a chain is told."""
+    own = copy(model)
     if cell.case != "dp-sgld":
-        model.tempering = cell.n / TEMPERED
-    return model
+        own.tempering = cell.n / TEMPERED
+    return own
 
 
-def tuned(cell: Cell) -> dict[str, Any]:
-    """Return the hyperparameters that a search finds on public rows of a cell."""
-    data, given = simulated(cell, TUNING), cell.case == "dp-sgld"
+def tuned(cell: Cell, model: Regression, data: DataSet) -> dict[str, Any]:
+    """Return the hyperparameters that a search finds on public rows."""
+    given = cell.case == "dp-sgld"
     return dpmc.tune(
-        model_of(cell),
+        told(cell, model),
         data.rows,
         cell.case,
         epsilon=cell.epsilon,
-        hyperparameters=first_step(cell, data) if given else None,
+        hyperparameters=first_step(cell, model, data) if given else None,
         fixed={"batch_size": cell.n} if given else None,
         trials=TRIALS,
         seeds=SEEDS,
@@ -45,9 +46,8 @@ def tuned(cell: Cell) -> dict[str, Any]:
     )
 
 
-def first_step(cell: Cell, data: DataSet) -> dict[str, Any]:
+def first_step(cell: Cell, model: Regression, data: DataSet) -> dict[str, Any]:
     """Return where the search of DP-SGLD begins: one gradient in 50 is clipped, a step forgets a tenth."""
-    model = cell.model
     z, family = model.design(data.rows), model.family
     eta = z @ data.fit
     norms = np.abs(family.score(eta, model.response(data.rows))) * np.sqrt((z**2).sum(axis=1))
@@ -60,11 +60,11 @@ def first_step(cell: Cell, data: DataSet) -> dict[str, Any]:
 
 
 def of_chain(
-    cell: Cell, hyperparameters: dict[str, Any], data: DataSet, seed: int
+    cell: Cell, model: Regression, hyperparameters: dict[str, Any], data: DataSet, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return means and sds (d,) of the second half of a chain, which starts around the prior mean."""
     tree = dpmc.sample(
-        model_of(cell),
+        told(cell, model),
         data.rows,
         cell.case,
         epsilon=cell.epsilon,

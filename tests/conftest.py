@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-sys.path[:0] = [str(TESTS), *(str(TESTS.parent / place) for place in ("docs/tools", "workflow/scripts"))]
+sys.path[:0] = [
+    str(TESTS),
+    *(str(TESTS.parent / place) for place in ("docs/tools", "workflow/scripts", "config/studies")),
+]
 
 
 @pytest.fixture

@@ -25,18 +25,16 @@ ROWS = {
 INTRODUCTIONS = {
     "figures": (
         "All figures",
-        "Every figure of the studies, as `make figures` drew it last. The page of a run, "
-        "`figures/<study>/index.html`, says more about each.",
+        "Every figure of the studies, as `make figures` drew it last.",
     ),
     "tables": (
         "All tables",
-        "Models, hyperparameters, iterations and run times of the studies, and comparisons of cells, as "
-        "`make figures` wrote them: CSV files, whose rows are as follows.",
+        "Tables of the studies, as `make figures` wrote them: CSV files, whose rows are as follows.",
     ),
     "claims": (
         "All claims",
-        "The sentences of the sources that we test, each with its verdict. They are data in "
-        "`src/dpmc/reports/claims/`; `make figures` decides them by the metrics of its run.",
+        "The sentences of the sources that we test, each with its verdict, which `make figures` decides by "
+        "the metrics of its run.",
     ),
 }
 
@@ -45,13 +43,13 @@ INTRODUCTIONS = {
 CONVENTIONS = (
     "ε: total privacy budget, with δ = 0.1/n, unless a caption says otherwise",
     "MMD: of second halves of chains from 1,000 exact posterior draws; lower is better",
-    "boxes: quartiles and median over the runs of a cell; whiskers end at the last run within 1.5 "
-    "interquartile ranges, runs beyond them are drawn singly",
+    "boxes: quartiles and median over the runs of a cell, whiskers to the last run within 1.5 "
+    "interquartile ranges",
     "filled slim bars: published quartiles and medians; hollow ones: our runs of what the legend names",
     "points: medians over runs; upright bars: their quartiles; lines across: without privacy",
     "grey band: exact samples, from the least to the greatest; line in it: their median",
     "k: number of iterations, if below 10",
-    "guided: one component is updated at a time, by a walk that keeps its direction until a rejection",
+    "guided: a walk of one component at a time, which keeps its direction until a rejection",
 )
 LESSONS = "What the searches found"  #: title of the figure that `make tune` draws
 
@@ -85,7 +83,7 @@ def included(study: str, name: str, how: str) -> str:
 def made_by(study: Study) -> str:
     """Return the command that makes what a page shows of a study, and the commit at which it was made."""
     commit = (GALLERY / study.name / "commit.txt").read_text().strip()
-    return f"`make figures STUDY={study.name}` at commit {commit}; {study.seeds} runs of a cell"
+    return f"`{study.name}` at commit {commit}, {study.seeds} runs of a cell"
 
 
 def figure(study: Study, name: str) -> list[str]:

@@ -64,54 +64,46 @@ def sample(
 ) -> xarray.DataTree:
     """Run private chains on data; return them in ArviZ's groups, with the ledger in the attributes.
 
-    All chains of a call share one budget: at most `epsilon` is spent. Each further call on the same data
-    that differs in more than `thin` and `progress` has independent noise and spends its ε again; an equal
-    call returns the same chains. Chains are reproducible, so a guess of the rows can be checked: they are
-    for research, not for release.
+    All chains of a call share one budget: at most `epsilon` is spent. Another call on the same data has
+    independent noise and spends its ε again; one that differs in `thin` and `progress` alone returns the same
+    chains. They are reproducible, so a guess of the rows can be checked: for research, not for release.
 
     Parameters
     ----------
     model
-        An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own) or a class with
-        `dimension` and `log_likelihood(theta, rows)`; or a name: "module:Class" or one of the catalogue.
+        An instance (`dpmc.LinearRegression(...)`, `dpmc.Model(...)`, one of your own), a class with
+        `dimension` and `log_likelihood(theta, rows)`, or a name: "module:Class" or one of the catalogue.
     data
-        Private rows: a NumPy array (n, columns), a table of pandas, polars, pyarrow or xarray, or the path of
-        a .csv, .csv.gz, .parquet or .xlsx file. If the model names columns, they are selected by name.
-        Or "tuning", "fresh-0", …: simulated rows, as many as the model's `n`.
+        Private rows: an array (n, columns), a table of pandas, polars, pyarrow or xarray, or the path of a
+        .csv, .csv.gz, .parquet or .xlsx file. Columns that the model names are selected by name. Or "tuning",
+        "fresh-0", …: simulated rows, as many as the model's `n`.
     algorithm
         The algorithm's name; see `dpmc.algorithms()`.
     epsilon
         Budget ε of all chains together; "inf" for algorithms without privacy, with `iterations`.
     delta
-        Budget δ, below 1/n: each row is one person's, and δ = 1/n would allow publishing one row. Default
-        0.1/n, as in the thesis. n is public.
+        Budget δ, below 1/n, which would allow publishing one row. Default 0.1/n, as in the thesis.
     hyperparameters
-        Mapping of the algorithm's hyperparameters, the result of `dpmc.tune`, or the path of a YAML file with
-        one of these. They must not depend on the private rows. There are no defaults: good values depend on
-        the model and on n.
-    chains
-        Number of chains. Each gets an equal part of the iterations that the budget allows.
-    iterations
-        Iterations of each chain; None: all that the budget allows.
+        A mapping, the result of `dpmc.tune`, or a YAML file with one of these. They must not depend on the
+        private rows. There are no defaults: good values depend on the model and on n.
+    chains, iterations
+        Number of chains, and iterations of each; None: an equal part of all that the budget allows.
     thin
         Keep every `thin`-th draw; at most the iterations.
     seed
-        Seed of all random numbers. They also depend on everything else that determines the chains: rows,
-        model, hyperparameters and all arguments but `thin` and `progress`. `dpmc sample` with the same model,
-        settings and rows makes the same chains.
+        Of all random numbers, which also depend on rows, model, hyperparameters and all arguments but `thin`
+        and `progress`. `dpmc sample` with the same model, settings and rows makes the same chains.
     accountant
         "tight", or another one of docs/reference/accountants.md.
     start
         Start points (d,) or (chains, d), chosen without the data; None: around the model's `start` or
         `true_theta`, with the spread of the posterior of simulated rows.
     rows_per_person
-        Most rows of a person. Above 1, ε and δ are those of a person with all these rows, which buys fewer
-        iterations: m times the sensitivity where noise is Gaussian and on all rows, else group privacy
-        (docs/explanation/accounting.md). You promise that no person has more rows, unless `person` is given.
+        Most rows of a person, whose ε and δ these are: m times the sensitivity where noise is Gaussian and on
+        all rows, else group privacy (docs/explanation/accounting.md). Yours to promise without a `person`.
     person
-        Column of the table that says whose a row is. The first `rows_per_person` rows of each person are
-        kept, in the table's order, and the others dropped. How many rows each person has, up to this number,
-        counts as public. Default: the person's column of the model's codebook, in a table with names.
+        Column that says whose a row is. The first `rows_per_person` rows of each person are kept, in the
+        table's order; how many of these each has counts as public. Default: that of the model's codebook.
     progress
         Report progress and a final summary of the chains: on standard error, or to your handlers of Python's
         `logging` ("dpmc").
@@ -120,7 +112,7 @@ def sample(
     -------
     xarray.DataTree
         Groups posterior (`theta`: chain, draw, parameter), sample_stats, constant_data, and
-        private_diagnostics; the latter are functions of the rows that no ε covers.
+        private_diagnostics, functions of the rows that no ε covers.
 
     Raises
     ------
@@ -190,23 +182,15 @@ def budget(
         Number of rows, or a model with an `n`.
     algorithm, hyperparameters, delta, chains, rows_per_person
         As in `dpmc.sample`.
-    epsilon
-        Budget ε of all chains together.
-    iterations
-        Iterations of each chain.
+    epsilon, iterations
+        Budget ε of all chains together, or the iterations of each: one of the two, else DpmcError.
 
     Returns
     -------
     dict
-        Iterations or ε by accountant, for the accountants that are meant for the algorithm's queries. Of a
-        method that asks once, at ε: `noise_multiplier`, the noise of all that it asks over one row's
-        sensitivity, and by `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too
-        small.
-
-    Raises
-    ------
-    DpmcError
-        Unless exactly one of `epsilon` and `iterations` is given.
+        Iterations or ε by accountant, for those that are meant for the algorithm's queries. Of a method that
+        asks once, at ε: `noise_multiplier`, the noise of all that it asks over one row's sensitivity, and by
+        `tight`, which sets it, ∞ iterations, or 0 if a multiplier that you gave is too small.
     """
     from dpmc.privacy.runs import RunQueries, with_multiplier
 
@@ -251,12 +235,11 @@ def tune(
     """Search hyperparameters on simulated or public rows; pass the result to `dpmc.sample`.
 
     Among the settings that clip fewer than a tenth of the log ratios, the best one has the least distance
-    (MMD) from the posterior of these rows. That posterior is known or sampled without privacy. The result
-    suits private rows that resemble these rows: as many, on the same scale, and with parameters near the
-    model's `true_theta`, which is your guess. `["search"]["chosen"]` has `ess` and `rhat` of a run, `mmd`,
-    `bias` (largest error of a mean, in posterior standard deviations of all rows) and `verdict`: "ok", or
-    "biased: …" if some mean is off by more than half of one, more than chance explains. A warning is
-    printed for such a bias and for a small effective sample size.
+    (MMD) from the posterior of these rows, which is known or sampled without privacy. It suits private rows
+    that resemble these: as many, on the same scale, with parameters near the model's `true_theta`, which is
+    your guess. `["search"]["chosen"]` has `ess` and `rhat` of a run, `mmd`, `bias` (largest error of a mean,
+    in posterior standard deviations of all rows) and `verdict`: "ok", or "biased: …" if some mean is off by
+    more than half of one, more than chance explains. A warning is printed for a bias and for a small ess.
 
     Parameters
     ----------
@@ -264,7 +247,7 @@ def tune(
         As in `dpmc.sample`. To simulate rows it needs `simulate(generator, theta, n)` and `true_theta`.
     data
         Number of rows to simulate, equal to that of the private rows; None: the model's `n`. Or public rows,
-        as in `dpmc.sample`, with `data_are_public`.
+        as in `dpmc.sample`, with `data_are_public=True`, which confirms that they are.
     algorithm, epsilon, delta, chains, rows_per_person
         As they will be in `dpmc.sample`.
     hyperparameters
@@ -274,8 +257,6 @@ def tune(
         Hyperparameters that keep these values, for example {"clip": 1.2}; the others are searched.
     trials, seeds
         Number of settings to try, and of runs of each; the best are run again with other seeds.
-    data_are_public
-        Confirm that the given rows are public.
     table
         CSV file of the trials, from which an interrupted search is resumed.
     progress

@@ -87,10 +87,7 @@ class AffineModel(Model, Protocol):
 
 
 class SoftplusModel(Model, Protocol):
-    """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1.
-
-    Without a `sigmoid_form`, `log_likelihood_gradient` is called instead, which is slower.
-    """
+    """A model with ln p(x|θ) = α·t(x) + γ + s softplus(β·t(x) + η) up to a term of x alone, s = ±1."""
 
     @property
     def sign(self) -> float:

@@ -80,7 +80,7 @@ def release(
         `check_rows` refuses, counts as 0 in every sum. Nothing says that there is one.
     n
         Number of rows, known without looking at them: the first n count, and those that lack count as 0.
-        None: n is the number of rows in `data`, in a CSV file that of lines below the names.
+        None: that of the rows in `data`, in a CSV file of the lines below the names.
     epsilon, delta
         Budget of all chains together, taken from the ledger as a whole and never returned. δ is below 1/n;
         default 0.1/n. A small part of δ pays for noise that is discrete.
@@ -88,10 +88,10 @@ def release(
         File made by `dpmc ledger init`: one for each data set.
     output
         File to write, NetCDF. If the process is killed, the same call goes on from `OUTPUT.partial`, without
-        taking from the ledger again. The block of iterations that was under way is replaced by a spare one.
-        The budget pays for five of these, about 2.5 % of the iterations, which are left out of the file
-        whether there was a kill or not; after more kills no file is made, and ε is spent. None: a killed
-        release is lost, and its ε spent; there are no spare iterations.
+        taking from the ledger again. A spare block of iterations replaces the one under way. The budget pays
+        for five of these, about 2.5 % of the iterations, which are left out of the file with or without
+        kills; after more kills no file is made, and ε is spent. None: a killed release is lost, and its ε
+        spent.
     progress
         Report every tenth of the iterations on standard error.
 
@@ -106,7 +106,7 @@ def release(
     DpmcError
         If an argument is wrong, the budget exceeds what is left in the ledger, `output` exists or cannot be
         written, OpenDP is missing or of another version than 0.16, or the algorithm has no release:
-        non-private ones, TunaMH and DP-Fast MH. Nothing is spent then.
+        non-private ones, TunaMH, DP-Fast MH and peers for comparison. Nothing is spent then.
     """
     from dpmc.data import datasets
     from dpmc.data.tables import of_length, read_rows

@@ -85,6 +85,15 @@ def test_predictions_are_expected_outcomes_with_intervals(counted: dpmc.Fit) -> 
         counted.predict(new.drop(columns="plan"))
 
 
+def test_predict_warns_of_rows_that_the_norm_shortens(caplog: pytest.LogCaptureFixture) -> None:
+    model = dpmc.LogisticRegression("y", ["a"], norm=1.0, prior_sd=1.0)
+    rows = model.simulate(np.random.default_rng(1), np.zeros(2), 2000)
+    fit = dpmc.Fit(dpmc.sample(model, rows, "noisy-scores", epsilon=4, progress=False), model=model)
+    caplog.clear()
+    found = fit.predict({"a": [0.5, 1.0, 3.0, -2.0]})["estimate"]
+    assert found[1] == found[2] and "predict: 2 rows are longer than norm" in caplog.text
+
+
 def test_group_means_and_curves(counted: dpmc.Fit) -> None:
     means = counted.group_means("plan")
     assert list(means.index) == ["none", "public", "private"]

@@ -254,7 +254,7 @@ def test_mistakes_in_a_search(arguments: dict[str, Any], words: str) -> None:
 
 def test_a_folder_is_no_table_of_a_search(tmp_path: Path) -> None:
     values = {"tau": 1, "clip": 3, "proposal_sd": 0.1}
-    with pytest.raises(dpmc.DpmcError, match="is a folder, must be a file"):
+    with pytest.raises(dpmc.DpmcError, match="is a folder or a device, must be a file"):
         dpmc.tune(linear(), 50, epsilon=2, hyperparameters=values, trials=1, seeds=1, table=tmp_path)
 
 

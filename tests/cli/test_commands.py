@@ -16,7 +16,7 @@ from dpmc.cli.options import COMMANDS
 from dpmc.data.chain_files import read_chain
 
 CELL = ("--model", "circle", "--method", "dp-penalty")
-SAMPLE = ("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet", "--output")
+SAMPLE = ("sample", *CELL, "--epsilon", "1", "--data", "circle.nc", "--quiet", "--seed", "0", "--output")
 
 
 def run(*arguments: str) -> None:

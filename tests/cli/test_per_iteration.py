@@ -60,7 +60,7 @@ def run(*arguments: str) -> None:
 
 def sample(method: str = "dp-penalty", epsilon: str = "0.5", output: str = "seed-0.nc") -> None:
     cell = ("--model", "circle", "--method", method, "--epsilon", epsilon)
-    run("sample", *cell, *DATA, "--quiet", "--output", output)
+    run("sample", *cell, *DATA, "--seed", "0", "--quiet", "--output", output)
 
 
 def test_the_noise_is_that_of_one_iteration_and_the_ledger_has_the_total(folder):

@@ -1,13 +1,14 @@
 """Two classes of images as rows: the projection against an SVD, its training images, contents of problems."""
 
 import copy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from datasets import images as tiny
-from dpmc.cli.main import main
 from dpmc.common.errors import DpmcError
 from dpmc.data import datasets, idx, images, sources
 from dpmc.data.histogram import bin_counts
@@ -137,14 +138,18 @@ def test_the_mixture_s_problem_holds_the_histogram_of_exact_draws(tmp_path):
     assert shares[0] == pytest.approx(shares[1], abs=0.1)
 
 
-def test_the_command_fetches_and_reports_missing_files(mine, capsys):
-    assert main(["fetch", "mnist", "--output", "data/downloads/mnist.found"]) == 0
-    assert len((mine / "data/downloads/mnist.found").read_text().splitlines()) == 4
+def test_the_script_finds_files_and_reports_missing_ones(mine, capfd):
+    def fetch(source: str) -> int:
+        command = [sys.executable, str(ROOT / "workflow/scripts/fetch_images.py"), source]
+        return subprocess.run(command, check=False).returncode
+
+    assert fetch("mnist") == 0
+    assert len(capfd.readouterr().out.splitlines()) == 4
     (mine / "data/downloads/mnist/train-images-idx3-ubyte.gz").unlink()
-    assert main(["fetch", "mnist"]) == 2
-    said = capsys.readouterr().err
+    assert fetch("mnist") == 1
+    said = capfd.readouterr().err
     assert said.startswith("dpmc: error: mnist: ") and said.count("\n") == 1
     assert "train-images-idx3-ubyte" in said and "docs/explanation/data.md" in said
     assert images.why_missing("mnist-79") and not images.why_missing("fresh-0")
-    assert main(["fetch", "cifar"]) == 2
-    assert "'cifar' is unknown" in capsys.readouterr().err
+    assert fetch("cifar") == 1
+    assert "'cifar' is unknown" in capfd.readouterr().err

@@ -4,12 +4,13 @@ import hashlib
 import os
 from pathlib import Path
 
+import fetch_images
 import numpy as np
 import pytest
 
 from datasets import images as tiny
 from dpmc.common.errors import DpmcError
-from dpmc.data import archives, idx, sources
+from dpmc.data import idx, sources
 
 FILES = tiny.pictures(train=40, test=20)
 FOLDER = "usr/share/datasets/tiny"
@@ -49,7 +50,7 @@ def downloads(client: Path, package: Path) -> None:
 
 def refused(wanted: sources.Source, root: Path) -> str:
     with pytest.raises(DpmcError) as caught:
-        sources.fetch(wanted, root)
+        fetch_images.fetch(wanted, root)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -57,11 +58,11 @@ def refused(wanted: sources.Source, root: Path) -> str:
 def test_a_package_client_downloads_once(tmp_path, client):
     (tmp_path / "package").write_bytes(PACKAGE)
     downloads(client, tmp_path / "package")
-    lines = sources.fetch(source(), tmp_path / "d")
+    lines = fetch_images.fetch(source(), tmp_path / "d")
     assert lines == "".join(f"{hashlib.sha256(raw).hexdigest()}  {name}\n" for name, raw in FILES.items())
     assert (client / "called").read_text() == "download tiny=1\n"
     assert sources.unpacked_files(source(), tmp_path / "d") == FILES
-    assert sources.fetch(source(), tmp_path / "d") == lines
+    assert fetch_images.fetch(source(), tmp_path / "d") == lines
     assert (client / "called").read_text() == "download tiny=1\n"
     assert sorted(path.name for path in (tmp_path / "d/tiny").iterdir()) == sorted(f"{n}.gz" for n in FILES)
 
@@ -69,7 +70,7 @@ def test_a_package_client_downloads_once(tmp_path, client):
 def test_an_archive_put_there_by_hand_needs_no_client(tmp_path, client):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/tiny_1_all.deb").write_bytes(PACKAGE)
-    sources.fetch(source(), tmp_path / "d")
+    fetch_images.fetch(source(), tmp_path / "d")
     assert sources.unpacked_files(source(), tmp_path / "d") == FILES
 
 
@@ -77,7 +78,7 @@ def test_an_archive_put_there_by_hand_needs_no_client(tmp_path, client):
 def test_files_put_there_by_hand(tmp_path, client, ending, dot):
     names = {name.replace("-idx", ".idx") if dot else name: raw for name, raw in FILES.items()}
     tiny.put(tmp_path / "d/tiny", names, ending)
-    sources.fetch(source(), tmp_path / "d")
+    fetch_images.fetch(source(), tmp_path / "d")
     assert sources.unpacked_files(source(), tmp_path / "d") == FILES
 
 
@@ -101,7 +102,7 @@ def test_a_source_found_nowhere_is_reported_with_places_and_remedies(tmp_path, c
 )
 def test_a_client_that_fails_is_reported(tmp_path, client, monkeypatch, script, words):
     if "sleep" in script:
-        monkeypatch.setattr(sources, "CLIENT_SECONDS", 0.3)
+        monkeypatch.setattr(fetch_images, "CLIENT_SECONDS", 0.3)
     tiny.program(client, "get-tiny", script)
     assert words in refused(source(), tmp_path / "d")
 
@@ -123,20 +124,15 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_kept(tmp_path, client):
     assert sources.why_unavailable(source(), tmp_path / "d") is not None
 
 
-def test_a_failed_source_is_missing_until_its_files_exist_or_the_mark_is_removed(tmp_path, client):
+def test_a_failed_source_is_missing_until_the_mark_is_removed(tmp_path, client):
     root = tmp_path / "d"
     refused(source(), root)
     assert sources.why_unavailable(source(), root)
     (root / "tiny.missing").unlink()
     assert sources.why_unavailable(source(), root) is None
     refused(source(), root)
-    os.utime(root / "tiny.missing", (1e9, 1e9))  # as if it had failed long ago
-    tiny.put(root / "tiny", {name: FILES[name] for name in list(FILES)[:3]})
-    assert sources.why_unavailable(source(), root)  # one file is not there yet
     tiny.put(root / "tiny", FILES)
-    os.utime(root / "tiny/t10k-labels-idx1-ubyte.gz", (5e8, 5e8))  # moved there with an old date
-    assert sources.why_unavailable(source(), root) is None
-    sources.fetch(source(), root)
+    fetch_images.fetch(source(), root)
     assert not (root / "tiny.missing").exists()
 
 
@@ -144,7 +140,7 @@ def test_digits_of_the_npm_package_become_idx_files():
     generator = np.random.default_rng(7)
     digits = [generator.integers(0, 256, (2 + k % 3, 28, 28), dtype=np.uint8) for k in range(10)]
     digits[0][0] = np.arange(784).reshape(28, 28) % 256  # every value of a pixel
-    files = archives.npm_digits(tiny.npm("src/digits", digits), "src/digits", ["images", "labels"])
+    files = fetch_images.npm_digits(tiny.npm("src/digits", digits), "src/digits", ["images", "labels"])
     np.testing.assert_array_equal(idx.parse(files["images"], "images"), np.concatenate(digits))
     labels = idx.parse(files["labels"], "labels")
     assert labels.tolist() == [digit for digit in range(10) for _ in digits[digit]]

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import lessons
 import pytest
 
-from dpmc.reports.plots import lessons, style
+from dpmc.reports.plots import style
 from dpmc.studies import Study, load_study
 
 MARKERS = [style.STYLES[method].marker for method in ("dp-hmc", "dp-penalty")]

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from page import made_by
 
 from browser import needs_browser, told
-from dpmc.common.version import __version__, made_by
+from dpmc.common.version import __version__
 from dpmc.reports.plots import plot
 from dpmc.studies.figures import declared_figure
 from figures.synthetic import metrics, write_small

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import paper_figures
 import pytest
 
 from dpmc.common.errors import DpmcError
@@ -42,7 +43,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Chain files of all that the figures of chains need."""
     folder, of = tmp_path_factory.mktemp("results"), paper_study()
     scales = {"dp-sgld-published": 0.7**0.5, "dp-sgnht-published": 1.5**0.5, "dp-penalty": 1.3}
-    pairs = chains.direction_cells(of, declared_figure(of.path, "paper-directions"))
+    pairs = paper_figures.direction_cells(of, declared_figure(of.path, "paper-directions"))
     single = chains.cells_of_runs(of, declared_figure(of.path, "paper-posteriors"))
     for cell in [*single, *pairs, *pairs.values()]:
         write_runs(folder, of, cell, scales.get(cell[1], 1.0))
@@ -155,11 +156,11 @@ def test_directions_show_the_variance_of_either_version(results: Path, tmp_path:
     problem = datasets.build(GAUSS, GAUSS, "fresh-0")
     draws = problem.exact.baselines.reshape(-1, 10).copy()
     draws[:, int(np.argmin(np.diag(problem.exact.posterior_covariance)))] *= 2.0  # the stiffest comes first
-    assert chains.variance_ratios(draws, problem) == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
+    assert paper_figures.variance_ratios(draws, problem) == pytest.approx([4.0, *[1.0] * 9], rel=0.1)
 
     of = paper_study()
     del of.methods["dp-sgnht-published"]
-    ((corrected, published),) = chains.direction_cells(
+    ((corrected, published),) = paper_figures.direction_cells(
         of, declared_figure(of.path, "paper-directions")
     ).items()
     assert published == (GAUSS, "dp-sgld-published", "15")

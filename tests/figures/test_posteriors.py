@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from thesis_figures import LEAPFROGS, leapfrog_points
 
 from dpmc.data import datasets
-from dpmc.reports.plots.maps import GRID, LEAPFROGS, Surface, box_of, leapfrog_points, log_posterior
+from dpmc.reports.plots.maps import GRID, Surface, box_of, log_posterior
 from dpmc.studies import Study, load_study, pinned_hyperparameters
 from dpmc.studies.figures import declared_figure
 from figures.synthetic import NONE, PUBLISHED, draw

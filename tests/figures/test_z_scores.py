@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import thesis_figures
 
-from dpmc.reports.plots import z_scores
 from figures.synthetic import NONE, draw, study
 
 
 def test_expected_quantiles_are_those_of_sorted_normal_numbers() -> None:
     draws = np.sort(np.random.default_rng(3).standard_normal((40_000, 6)))
     simulated = np.quantile(draws, [0.5, 0.025, 0.975], axis=0)
-    assert np.array(z_scores.expected(6)) == pytest.approx(simulated, abs=0.05)
+    assert np.array(thesis_figures.expected(6)) == pytest.approx(simulated, abs=0.05)
 
 
 def test_each_metric_has_its_sorted_z(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dpmc.models.mixture import Mixture
 from dpmc.privacy import accountants
 from dpmc.privacy import noise as noises
 from dpmc.privacy.events import BarkerQuery, FastMetropolisQuery, GaussianQuery, NonPrivateQuery
-from dpmc.privacy.fast_rule import multiplier
+from dpmc.privacy.fast_mh import multiplier
 from dpmc.privacy.runs import RunQueries
 from dpmc.sampling import loop
 from kernels import ladder

@@ -22,7 +22,7 @@ from dpmc.privacy.perturbed_objective import Perturbation, PerturbedLogit
 from dpmc.privacy.questions import SumQuestion
 from kernels.cells import PEERS
 from kernels.ladder import P_VALUE
-from kernels.test_noisy_statistics import SLANTED, private_of
+from kernels.test_noisy_statistics import BENT, SLANTED, private_of
 
 LINE = dpmc.LinearRegression("y", ["x"], sd=0.8, prior_sd=2.0)
 LOGIT = dpmc.LogisticRegression("y", ["x"], prior_sd=2.0)
@@ -106,6 +106,16 @@ def test_gradient_descent_ends_at_the_mode_without_noise_and_varies_by_noise_alo
     spread = np.linalg.solve(np.eye(2) - shrink @ shrink, (h * sd) ** 2 * np.eye(2))
     assert np.allclose(np.cov(theta.T), spread, rtol=0.15, atol=0.05 * spread.max())
     assert (np.abs(theta.mean(axis=0) - exact.mean()) < 0.2 * np.sqrt(np.diag(spread))).all()
+
+
+def test_gradient_descent_ends_at_the_mode_of_a_banana() -> None:
+    rows = rows_of(BENT)
+    values = {"noise_multiplier": QUIET, "step_size": 0.5, "clip": 100.0}
+    tree = sampled("dp-gradient-descent", BENT, rows, "inf", values=values, iterations=400)
+    mode = tree.posterior.theta.values[0, 200:].mean(axis=0)
+    # Under prior and likelihood φ(θ) is normal, and the bend keeps volumes.
+    exact = (rows / BENT.variance).sum(axis=0) / (len(rows) / BENT.variance + 1.0 / BENT.prior_variance)
+    assert np.abs(BENT.natural(mode) - exact).max() < 1e-3
 
 
 def test_gradient_descent_is_searched_with_the_noise_of_the_budget() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import dpmc
 from dpmc.cli.main import main
-from dpmc.common.draws import for_all_rows, second_half_draws
+from dpmc.common.draws import second_half_draws
 from dpmc.metrics.cell import convergence
 from dpmc.models.gaussian import Gaussian
 from dpmc.results.parameters import parameter_lines
@@ -117,9 +117,9 @@ def test_what_cannot_be_summarised_is_refused() -> None:
     for runs, level, words in (
         ([sampled(), other], 0.9, "summary: n must be the same in all runs, is 2000, 1000"),
         ([], 0.9, "summary: needs runs"),
-        ([other], 1.0, "a level between 0 and 1, not 1"),
-        ([other], None, "summary: level: None is not a number"),
-        ([other], True, "summary: level: True is not a number"),
+        ([other], 1.0, "level: 1.* must be between 0 and 1"),
+        ([other], None, "level: None is not a number"),
+        ([other], True, "level: True is not a number"),
         ([sampled(iterations=5)], 0.9, "summary: 3 kept draws per chain, needs at least 4"),
     ):
         with pytest.raises(dpmc.DpmcError, match=words):
@@ -177,8 +177,3 @@ def test_a_tempered_chain_says_so_where_arviz_shows_it() -> None:
     model = dpmc.LinearRegression("y", ["x"], sd=0.5)
     plain = dpmc.sample(model, ROWS, epsilon=4, hyperparameters=SETTING, progress=False).posterior.attrs
     assert plain["temperature"] == 1.0 and "tempered" not in plain
-
-
-def test_a_parameter_that_never_moved_stays() -> None:
-    still = np.ones((1, 10, 1))
-    assert (for_all_rows(still, 0.1, np.array([np.nan])) == still).all()

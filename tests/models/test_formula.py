@@ -81,7 +81,7 @@ def frame_of(design: FormulaDesign, x: np.ndarray) -> pandas.DataFrame:
         ("age / plan + days:region:female", None),
         ("(age + female + plan)**2 - age:female", None),
         ("C(plan, 'public') * age", 'C(plan, Treatment("public")) * age'),
-        ('C(plan, Treatment(reference="private"))', 'C(plan, Treatment("private"))'),
+        ('C(plan, "private")', 'C(plan, Treatment("private"))'),
         ("log(days + 1) + I(age**2 / 7 - 3) + exp(-age / 20)", None),
         ("(age + female + plan)^2 + I(-age^2)", "(age + female + plan)**2 + I(-age**2)"),
         ("sqrt(`total cost`**2) + log10(age):plan", "np.sqrt(`total cost`**2) + log10(age):plan"),

@@ -13,8 +13,7 @@ from dpmc.privacy.accountants.loss_distribution import LossDistributionAccountan
 from dpmc.privacy.accountants.persons import for_persons
 from dpmc.privacy.accountants.profiles import Amplified, Shift
 from dpmc.privacy.events import FastMetropolisQuery, repeat
-from dpmc.privacy.fast_mh import corrected_query
-from dpmc.privacy.fast_rule import multiplier
+from dpmc.privacy.fast_mh import corrected_query, multiplier
 from dpmc.privacy.lattice import price_of
 from privacy.builders import barker, gaussian, minibatch
 

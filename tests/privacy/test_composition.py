@@ -11,7 +11,7 @@ import pytest
 
 import dpmc
 from dpmc.privacy import accountants
-from dpmc.privacy.composition import total
+from dpmc.privacy.accountants.basic import total
 from dpmc.privacy.events import GaussianQuery
 from dpmc.results import as_tree
 

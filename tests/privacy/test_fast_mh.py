@@ -28,7 +28,7 @@ from dpmc.privacy.events import (
     repeat,
     to_json,
 )
-from dpmc.privacy.fast_rule import multiplier
+from dpmc.privacy.fast_mh import multiplier
 from privacy.builders import FAST, TIGHT, claimed, composed_elsewhere, gaussian
 
 EPSILONS = (-2.0, -0.5, -0.1, -0.01, 0.0, 0.005, 0.03, 0.1, 0.4, 1.0, 2.5)

@@ -21,9 +21,7 @@ from kernels.cells import some
 
 #: Modules that are about one method: what the thesis drew, and the walk that is a reference without privacy.
 OF_ONE_METHOD = {
-    "reports/plots/maps.py": "dp-hmc",
     "reports/claims/table.py": "dp-hmc",
-    "reports/plots/z_scores.py": "dp-penalty minibatch-penalty",
     "tuning/first_setting.py": "rwmh",
 }
 WORDS = {word for name in ALGORITHMS for word in (name, *name.split("-"))} | {"sg"}

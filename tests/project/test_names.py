@@ -12,7 +12,7 @@ DRAWING = "of each kind of figure, as `DEFAULTS` says; `reports.plots` chooses t
 PROTOCOLS = "a protocol of `base.py`, and a class with its methods"
 RELEASES = "in `releases`, and what it does with a release, a run or a file"
 SHARED = {
-    **dict.fromkeys("budget fetch fit plan plot posterior release sample summary tune".split(), COMMANDS),
+    **dict.fromkeys("budget fit plan plot posterior release sample summary tune".split(), COMMANDS),
     **dict.fromkeys("NEEDS_METRIC applies caption draw reads".split(), DRAWING),
     **dict.fromkeys("Model Posterior PrivateData".split(), PROTOCOLS),
     **dict.fromkeys("PUBLIC alone entry_of read".split(), RELEASES),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from study_keys import lists, study_schema
 
 import dpmc
 from dpmc.algorithms import ALGORITHMS, algorithm_class
@@ -24,7 +25,6 @@ from dpmc.privacy.events import (
 )
 from dpmc.privacy.runs import RunQueries
 from dpmc.releases import files as release_files
-from dpmc.studies.__main__ import lists, study_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs/reference"

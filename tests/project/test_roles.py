@@ -20,7 +20,6 @@ OTHERS = {
     "metrics/table.py": "columns of a table",
     "metrics/traces.py": "columns of a table",
     "releases/files.py": "what is printed first of a release",
-    "reports/plots/accounting.py": "columns of a table",
     "results/__init__.py": "what runs that are joined have in common",
     "results/answers.py": "what a posterior says of its answers",
     "tuning/search.py": "the result of a search",

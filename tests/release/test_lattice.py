@@ -16,13 +16,13 @@ from dpmc.evaluators.lattice import (
     Lattice,
     LatticeEvaluator,
     block_size,
+    draw_batch,
     in_block,
     scale_of,
     sum_of_squares,
     usable_rows,
     within_norm,
 )
-from dpmc.evaluators.secret_batches import draw_batch
 from dpmc.models import definition
 from dpmc.models.own import given_model
 from dpmc.privacy.questions import SumQuestion

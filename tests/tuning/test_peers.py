@@ -34,6 +34,12 @@ def test_sums_ask_what_public_rows_suggest(model: str) -> None:
         assert given["clip"] == pytest.approx(np.quantile(norms, ROWS_KEPT), rel=2e-2)
 
 
+def test_the_sum_of_any_n_has_the_settings_of_peers() -> None:
+    study = load_study(ROOT / "config/studies/rows.yaml")
+    known = pinned_hyperparameters(PEERS, "flat-banana-2d", "sum-off-3").values
+    assert all(pinned_hyperparameters(study, model, "sum-off-3").values == known for model in study.models)
+
+
 def test_the_page_has_the_coverage_of_its_table() -> None:
     page = (ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
     table = pd.read_csv(ROOT / "docs/results/peers-coverage.csv").set_index(["model", "method", "epsilon"])
@@ -100,6 +106,34 @@ def test_the_page_has_what_wrong_guesses_cost() -> None:
             coverage, width = map(float, cell.split(", "))
             assert coverage == pytest.approx(table.loc[run, "coverage_90"], abs=0.0051), name
             assert width == pytest.approx(table.loc[run, "width_90"], abs=0.51 if width > 10 else 0.051), name
+
+
+def test_the_page_has_what_more_parameters_cost_a_chain() -> None:
+    table = pd.read_csv(ROOT / "docs/results/peers-guesses.csv").set_index(["model", "method"])
+    shown, sizes = cells_of("Logistic regression, n = 5,000, ε = 4"), (2, 5, 10, 50)
+    assert shown["parameters d"] == [str(d) for d in sizes]
+    for name, method in {"DP penalty": "dp-penalty", "noisy scores": "noisy-scores"}.items():
+        for d, cell in zip(sizes, shown[name], strict=True):
+            measured = table.loc[("logistic" if d == 5 else f"logistic-d-{d}", method)]
+            numbers = [float(number) for number in cell.split(", ")]
+            assert numbers == pytest.approx(measured[["coverage_90", "error_true"]].to_list(), abs=0.0051)
+
+
+def test_the_page_has_the_chain_of_a_real_table() -> None:
+    table = pd.read_csv(ROOT / "docs/reference/algorithms/noisy-scores.csv").fillna({"case": ""})
+    own = table[(table["regression"] == "poisson") & (table["n"] == 5190)].set_index(["part", "case"])
+    chain, scores = own.loc[("chains", "dp-penalty")], own.loc[("tables", "doctor visits")]
+    page = " ".join((ROOT / "docs/results/peers.md").read_text(encoding="utf-8").split())
+    pattern = (
+        r"covers (\S+) with an error of (\S+) standard errors \((\d+) sets\), noisy scores (\S+) with (\S+) "
+    )
+    words = re.search(pattern, page)
+    assert words
+    covered, error, sets, *others = map(float, words.groups())
+    assert sets == chain["sets"]
+    for shown, row in (((covered, error), chain), (others, scores)):
+        assert shown[0] == pytest.approx(row["coverage"] / 100.0, abs=0.0051)
+        assert shown[1] == pytest.approx(row["error"], abs=0.051)
 
 
 def test_the_page_has_the_papers_models() -> None:

@@ -161,7 +161,7 @@ def test_tables_figures_and_the_page_follow_the_study_and_its_hyperparameters(tm
     study = {**SMALL, "tuning": {"mode": "none"}, "settings_of": "small", "figures": names}
     values = {"dp-penalty": {"circle": {"tau": 0.1, "clip": 3, "proposal_sd": 0.02}}}
     folder = copy_pipeline(tmp_path, {"small": study}, {"small": values})
-    law = {"draw": "dpmc.reports.plots.accounting:draw", "models": ["circle"], "caption": "Iterations."}
+    law = {"kind": "maps", "models": ["circle"], "caption": "The posterior."}
     (folder / "config/figures").mkdir()
     (folder / "config/figures/small.yaml").write_text(yaml.safe_dump({"law": law}))
     page = "figures/small/index.html"

@@ -21,7 +21,9 @@ rule claims_table:
     conda:
         ENVIRONMENT
     params:
-        version=lambda wildcards, input: sources_version(Path(input.script)),
+        version=lambda wildcards, input: sources_version(
+            Path(input.script), shipped("config", "studies", "thesis_figures.py")
+        ),
         study=study_digest,
         published=lambda wildcards, input: Path(input.published[0]).parent,
     shell:

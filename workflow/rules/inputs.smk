@@ -73,7 +73,8 @@ def data_source(wildcards):
     spec = STUDIES[wildcards.study].model(wildcards.model)
     pictures = images.image_set(spec.data)
     own = [spec.rows_file] if spec.rows_file else []
-    return [FOUND.format(source=pictures.source.name)] if pictures else own
+    # Files with pinned checksums do not change: found again, they make nothing anew.
+    return [ancient(FOUND.format(source=pictures.source.name))] if pictures else own
 
 
 def trial_settings(study, model, method):
@@ -238,9 +239,9 @@ def sampling_runs(part, methods, wildcards, output):
     epsilons = [wildcards.epsilon] if "epsilon" in wildcards.keys() else part.epsilons
     seeds = [wildcards.seed] if "seed" in wildcards.keys() else part.seeds
     chosen = [wildcards.method] if "method" in wildcards.keys() else methods
-    place = Path(output[0]).parents[2]
-    files = [f"{place}/{method}/eps-{{epsilon}}/seed-{{seed}}.nc" for method in chosen]
-    return ["--epsilon", *epsilons, "--seed", *map(str, seeds), "--output", *files]
+    file = f"{Path(output[0]).parents[2]}/{{method}}/eps-{{epsilon}}/seed-{{seed}}.nc"
+    runs = ["--method", *chosen, "--epsilon", *epsilons, "--seed", *map(str, seeds)]
+    return [*runs, "--output", file]
 
 
 def is_found(study, model, method):
@@ -276,17 +277,22 @@ def sampling_priority(study, model, methods, wildcards):
     return 1000 * gradients + 10 * dimension + int(min(epsilon, 100))
 
 
+def metric_files(study, models):
+    """Return the metric files of models of a study, of its own and of those whose cells it reuses."""
+    return [f"results/{of}/metrics/{label}.csv" for of, label in parts(study) if label in models]
+
+
 def study_metrics(wildcards):
     """Return the metric files of a study's models and baselines, and of models reused from other studies."""
     study = STUDIES[wildcards.study]
-    return plots.metric_files(study, study.models, RESULTS)
+    return metric_files(study, study.models)
 
 
 def figure_metrics(wildcards):
     """Return the metric files of the models that a figure draws."""
     study = STUDIES[wildcards.study]
     models, _ = checked(plots.reads, wildcards.figure, study)
-    return plots.metric_files(study, models, RESULTS)
+    return metric_files(study, models)
 
 
 def figure_chains(wildcards):
@@ -308,9 +314,8 @@ def figure_declared(wildcards):
 def figure_version(wildcards):
     """Return a hash of the sources that draw a figure, also of a function of the user's beside the study."""
     study = STUDIES[wildcards.study]
-    own = sources.file_beside(
-        declared_figure(study.path, wildcards.figure).draw or "", study.path.parent
-    )
+    drawn = declared_figure(study.path, wildcards.figure).draw or ""
+    own = sources.file_beside(drawn, study.path.parent, shipped("config", "studies"))
     return sources_version("dpmc.cli.plotting", *filter(None, [own]))
 
 

@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
+from dpmc.common.files import replacing
 from dpmc.metrics.table import METRIC_COLUMNS, read_table
 from dpmc.reports import claims
 from dpmc.reports.claims.table import RING, ClaimTable, ring_distance
-from dpmc.reports.plots.maps import leapfrog_points
 from dpmc.studies import load_study, problem_of, read_yaml, whole
 
 NEEDED = ("model", "method", "epsilon", "accountant", "allowed")  # columns of budgets.csv
@@ -25,6 +26,8 @@ others = claims.other_studies(study.name)  # raises for a study without claims, 
 model, method, epsilon, metric = RING
 rows = []
 if "trajectory" in study.figures:
+    from thesis_figures import leapfrog_points  # beside the study
+
     distance = ring_distance(leapfrog_points(study, model, problem_of(study, model, exact=True)))
     rows.append((study.name, model, method, epsilon, "", metric, distance))
 for path in sorted(metrics.parent.glob("tuning/*/*.yaml")):
@@ -40,6 +43,9 @@ for other in map(load_study, others):
     if (file := metrics.parent.parent / other.name / metrics.name).is_file():
         tables[other.name] = ClaimTable.of_study(other, whole.read_whole(other, file))
 verdicts = claims.judge(study, tables, ClaimTable.published(study, published))
-claims.write_verdicts(verdicts, output)
+# Without a default style PyYAML writes mappings of plain values, such as a case, on one line each.
+form = {"sort_keys": False, "allow_unicode": True, "width": 150, "default_flow_style": None}
+with replacing(output) as temporary:
+    temporary.write_text(yaml.safe_dump(verdicts, **form), encoding="utf-8")
 for claim in verdicts["claims"]:
     print(f"{claim['verdict']:9s} {claim['section']}: {claim['claim']}", file=sys.stderr)

@@ -7,6 +7,7 @@ Tables are those listed in the study; their numbers are read from the folder res
 
 import base64
 import html
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpmc.common.version import made_by
+from dpmc.common.shipped import shipped
+from dpmc.common.version import __version__
 from dpmc.reports import plots, tables
 from dpmc.reports.plots.style import method_styles, metric_title, model_title
 from dpmc.studies import Study, load_study
@@ -119,6 +121,17 @@ def page(study: Study, sections: Sequence[Section]) -> str:
         f"Study {study.name}, made by {made_by()} on {time.strftime('%Y-%m-%d')}.</p>\n"
         f"<nav><ol>\n{contents}</ol></nav>\n{body}\n</body></html>\n"
     )
+
+
+def made_by() -> str:
+    """Return "dpmc <version>", with the commit of a clone, and whether its files differ from it."""
+    try:
+        git = ["git", "-C", str(shipped()), "describe", "--always", "--dirty", "--exclude=*"]
+        said = subprocess.run(git, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return f"dpmc {__version__}"
+    cloned = said.returncode == 0 and shipped(".git").exists()
+    return f"dpmc {__version__}" + (f", commit {said.stdout.strip()}" if cloned else "")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import PrivateData, Queries, Values
 from dpmc.privacy.events import GaussianQuery
-from dpmc.privacy.fast_rule import multiplier
+from dpmc.privacy.fast_mh import multiplier
 
 
 @dataclass(frozen=True, kw_only=True)

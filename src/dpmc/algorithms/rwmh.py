@@ -9,7 +9,7 @@ from dpmc.algorithms.hyperparameters import choice, lengths, positive
 from dpmc.algorithms.walks import RandomWalk
 from dpmc.base import Draws, PrivateData, Queries, State
 from dpmc.privacy.events import NonPrivateQuery
-from dpmc.privacy.fast_rule import barker_threshold
+from dpmc.privacy.fast_mh import barker_threshold
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,10 +84,9 @@ def fit(
         (counts; with `dispersion`).
     epsilon, delta
         Budget; δ by default 0.1/n.
-    ledger, output
-        Of a release: the file made by `dpmc ledger init`, and the NetCDF file to write.
-    n
-        Of a release: the number of rows, known without looking at them; None: those of the table.
+    ledger, output, n
+        Of a release: the file made by `dpmc ledger init`, the NetCDF file to write, and the number of rows,
+        known without looking at them; None: those of the table.
     prior_sd
         Of the normal prior around 0 of coefficients of standardised predictors; a number, or (d,), one each.
     clip
@@ -104,8 +103,7 @@ def fit(
     Raises
     ------
     DpmcError
-        For a wrong argument, formula, codebook or table, and for too few rows at this ε. Nothing is spent
-        then.
+        For a wrong argument, formula, codebook or table, and for too few rows at this ε. Nothing is spent.
     """
     model = model_of(formula, codebook, family, prior_sd=prior_sd, **options)
     (method,) = with_fact("is_of_regressions")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpmc.analysis.reading import Reading, interval_sds
 from dpmc.common.errors import DpmcError
+from dpmc.results.parameters import interval_sds
 
 ROW_INCHES, INCHES = 0.32, 6.5  #: inches of a coefficient, and of the figure
 NAME = 50  #: letters in a line of a coefficient's name
 COLOURS = {"interval": "#1f5a8c", "without noise": "#e08a1e"}
 
 
-def forest(fit: Reading, level: float = 0.9) -> Figure:
+def forest(fit: Any, level: float = 0.9) -> Figure:
     """Draw the coefficients but the intercept, in units of their standardised predictors.
 
     Beside each: the interval, the narrower one of the same bounded answer without noise, and in
@@ -43,7 +44,7 @@ def forest(fit: Reading, level: float = 0.9) -> Figure:
     return _labelled(axes, place, labels, level)
 
 
-def side_by_side(fits: Mapping[str, Reading], level: float = 0.9) -> Figure:
+def side_by_side(fits: Mapping[str, Any], level: float = 0.9) -> Figure:
     """Draw the coefficients of several answers beside each other, by their labels, as `forest` does one."""
     named = [_standardised(fit) for fit in fits.values()]
     names = named[0][2]
@@ -57,7 +58,7 @@ def side_by_side(fits: Mapping[str, Reading], level: float = 0.9) -> Figure:
     return _labelled(axes, place, names, level)
 
 
-def _standardised(fit: Reading) -> tuple[np.ndarray, list[np.ndarray], list[str]]:
+def _standardised(fit: Any) -> tuple[np.ndarray, list[np.ndarray], list[str]]:
     """Return means, sds with and without noise, and names of coefficients per scale of their predictors."""
     first = int(fit.model.design.intercept)
     names = fit.names[first:]
@@ -88,7 +89,7 @@ def _labelled(axes: Axes, place: np.ndarray, names: list[str], level: float) -> 
     return figure
 
 
-def bands(fit: Reading, column: str, level: float = 0.9) -> Figure:
+def bands(fit: Any, column: str, level: float = 0.9) -> Figure:
     """Draw the expected outcome along a column with its interval, other columns at their centre."""
     figure = Figure(figsize=(INCHES, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpmc.analysis.reading import Summary
+from dpmc.analysis.fit import Summary
 from dpmc.common.errors import DpmcError
 from dpmc.common.files import given_path
 

@@ -89,12 +89,6 @@ def plan(
     progress
         Show which chains are tried on standard error.
 
-    Returns
-    -------
-    Plan
-        Half widths by coefficient, without privacy, share of noise; or why a method refuses, and which n or
-        ε would do. Printed, it is a text.
-
     Raises
     ------
     DpmcError

@@ -8,15 +8,14 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import yaml
 
 from dpmc.analysis.forest import forest
-from dpmc.analysis.reading import Reading
 from dpmc.common.files import given_path, replacing
 from dpmc.common.version import __version__
 
@@ -35,13 +34,17 @@ OF_THE_LAB = (
 )
 
 
-def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
+def write_report(fit: Any, path: str | Path, level: float = 0.9) -> Path:
     """Write the report of a fit as one HTML file; without coefficients besides the intercept, no picture."""
     target, about = given_path(path, "report"), fit.tree.attrs
     summary = fit.summary(level)
     numbers = {key: sum(float(tree.attrs[key]) for tree in fit.trees) for key in ("epsilon", "delta")}
     said = (RELEASED if fit.is_release else OF_THE_LAB).format(**numbers, n=int(about["n"]))
-    picture = _picture(fit, level) if len(fit.names) > int(fit.model.design.intercept) else ""
+    picture, file = "", io.BytesIO()
+    if len(fit.names) > int(fit.model.design.intercept):
+        forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})
+        data = base64.b64encode(file.getvalue()).decode()
+        picture = f'<img alt="Coefficients with their intervals" src="data:image/png;base64,{data}">'
     named = list(fit.files) or ["answer.nc"]
     book = getattr(fit.model.design, "codebook", None)
     text = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8")).substitute(
@@ -59,7 +62,9 @@ def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
         ),
         again=escape(f"import dpmc\nfit = dpmc.Fit({named}, prior_sd=1)\nprint(fit)"),
         codebook=escape(
-            "none: the model's arguments say it" if book is None else _yaml(book.only(fit.model.columns))
+            "none: the model's arguments say it"
+            if book is None
+            else yaml.safe_dump(book.only(fit.model.columns), sort_keys=False, allow_unicode=True, width=100)
         ),
         cite=escape(CITE.format(version=__version__)),
     )
@@ -68,7 +73,7 @@ def write_report(fit: Reading, path: str | Path, level: float = 0.9) -> Path:
     return target
 
 
-def _facts(fit: Reading) -> dict[str, str]:
+def _facts(fit: Any) -> dict[str, str]:
     """Return what was asked of whom, by name."""
     about = fit.tree.attrs
     facts = {"model": type(fit.model).__name__, "rows": f"{int(about['n']):,}"}
@@ -84,16 +89,3 @@ def _facts(fit: Reading) -> dict[str, str]:
         number = f"entry {entry['number']} of the ledger"
         facts[number] = f"{entry['id']}, of {entry['ledger']}, head {entry['hash']}"
     return facts
-
-
-def _picture(fit: Reading, level: float) -> str:
-    """Return the picture of the coefficients as an element of HTML."""
-    file = io.BytesIO()
-    forest(fit, level).savefig(file, format="png", dpi=160, metadata={"Software": None})
-    data = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="Coefficients with their intervals" src="data:image/png;base64,{data}">'
-
-
-def _yaml(content: Mapping[str, object]) -> str:
-    """Return a codebook's content as YAML."""
-    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)

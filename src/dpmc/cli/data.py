@@ -1,4 +1,4 @@
-"""Commands that make or fetch data, and those about the codebook of a table."""
+"""Commands that make data, and those about the codebook of a table."""
 
 import argparse
 import json
@@ -7,7 +7,6 @@ from dpmc.cli import outputs
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
 from dpmc.common.values import STARTS
-from dpmc.data import sources
 from dpmc.data.tables import names_in, odd_entries
 from dpmc.models.codebook import Codebook, template
 from dpmc.studies import load_study, problem_of
@@ -21,19 +20,6 @@ def data(options: argparse.Namespace) -> None:
     # The same file for any number of seeds, so that more of them leave the first ones' chains alone.
     problem.starts = problem.starts[:STARTS]
     problem.write(options.output)
-
-
-def fetch(options: argparse.Namespace) -> None:
-    """Find or fetch the files of a source of image data; write their checksums."""
-    source = sources.source(options.source)
-    if options.output is None:
-        print(sources.fetch(source), end="")
-        return
-    outputs.check_outputs(options)
-    # After the check of the output, so that no download is made in vain.
-    checksums = sources.fetch(source)
-    with files.replacing(options.output) as temporary:
-        temporary.write_text(checksums)
 
 
 def codebook(options: argparse.Namespace) -> None:

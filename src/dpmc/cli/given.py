@@ -17,8 +17,9 @@ from dpmc.studies import SourcedValues, Study, load_study, pinned_hyperparameter
 def study_as_asked(options: argparse.Namespace) -> Study:
     """Read the study with the numbers that options replace; on a user's model each algorithm runs."""
     study = load_study(options.study)
-    if ":" in options.model and options.method in ALGORITHMS and options.method not in study.methods:
-        study = study.running(options.method)
+    for method in options.method if isinstance(options.method, list) else [options.method]:
+        if ":" in options.model and method in ALGORITHMS and method not in study.methods:
+            study = study.running(method)
     rows = getattr(options, "rows_per_person", None)  # `dpmc release` protects rows
     given = {"chains": options.chains, "delta": options.delta, "rows_per_person": rows}
     if person := getattr(options, "person", None):

@@ -18,8 +18,7 @@ from dpmc.common.logs import on_standard_error
 LONGEST_LINE = 1000  #: characters of an error's line
 #: Commands that do not report time and memory: short ones, and releases, whose time may depend on the rows.
 AT_ONCE = tuple(
-    "fetch codebook check-rows fit plan read budget init summary posterior ledger check-release "
-    "release".split()
+    "codebook check-rows fit plan read budget init summary posterior ledger check-release release".split()
 )
 TIMES = "wall_seconds\tcpu_seconds\tpeak_mib"  #: the head of what `dpmc sample --times` writes
 

@@ -4,10 +4,8 @@ import argparse
 import dataclasses
 import itertools
 import json
-import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from dpmc.cli import outputs
 from dpmc.cli.given import hyperparameters_of, study_as_asked
@@ -23,34 +21,29 @@ from dpmc.sampling import jobs
 from dpmc.sampling.cell import Cell
 from dpmc.studies import Study, make_cell, problem_of
 
-
-class Asked(NamedTuple):
-    """The runs of one method: every ε with every seed, each with its file."""
-
-    method: str
-    epsilons: list[str]
-    seeds: list[int]
-    files: dict[tuple[str, int], Path]  # by ε and seed
+RunFiles = dict[tuple[str, int], Path]  #: of the runs of a method, by ε and seed
 
 
 def sample(options: argparse.Namespace) -> None:
     """Run chains; write one file per run, then a summary on standard error."""
     study = study_as_asked(options)
+    options.epsilon = list(map(canonical_epsilon, options.epsilon))
     asked = _asked(options)
     for method in asked:
-        study.own_method(method.method)
+        study.own_method(method)
+    outputs_of = [file for files in asked.values() for file in files.values()]
     inputs = [("--data", options.data), ("--hyperparameters", options.hyperparameters)]
-    written = [("--output", file) for a in asked for file in a.files.values()]
+    written = [("--output", file) for file in outputs_of]
     measured = options.times is not None and options.times.is_file() and options.times.read_bytes()
     if measured and not measured.startswith((b"wall_seconds\t", b"s\th:m:s\t")):  # ours, or of Snakemake
         raise DpmcError(f"--times: {options.times}: exists and has no run times; name another file")
     outputs.check_outputs(options, inputs, [*written, ("--times", options.times)], continued=["--times"])
-    starts = (max(seed for method in asked for seed in method.seeds) + 1) * study.chains
+    starts = (max(options.seed) + 1) * study.chains
     problem = problem_of(study, options.model, options.data, starts=max(starts, 20))
     if study.person and not options.quiet:
         kept = f"n = {problem.n} rows are kept, at most {study.rows_per_person} of each {study.person}"
         print(kept, file=sys.stderr)
-    all_jobs = [job for method in asked for job in _jobs(method, options, study, problem)]
+    all_jobs = [job for method, of in asked.items() for job in _jobs(method, of, options, study, problem)]
     cells = [cell for job in all_jobs for cell in job.cells]
     # All cells before the first is sampled: an error must not come after a part of the budget is spent.
     for cell in cells:
@@ -59,86 +52,52 @@ def sample(options: argparse.Namespace) -> None:
         # On public rows too few iterations are a result; a run without any spends nothing.
         if iterations and not datasets.is_public(problem.dataset):
             cell.require_enough()
-    for seed in sorted({seed for method in asked for seed in method.seeds}):
+    for seed in sorted(options.seed):
         first = seed * study.chains
         check_starts(problem.model, problem.starts[first : first + study.chains], first)
     # Before the first query, while it can still be stopped.
-    _say_what_runs_cost(cells, len(asked[0].seeds))
+    _say_what_runs_cost(cells, len(options.seed))
     with jobs.alone_with_jobs(all_jobs):
         # All are there if another process made them while this one waited.
-        if options.force or not all(path.exists() for a in asked for path in a.files.values()):
+        if options.force or not all(path.exists() for path in outputs_of):
             for job in all_jobs:
                 epsilons = " ".join(cell.epsilon for cell in job.cells)
                 name = f"{options.model} {job.cells[0].method} epsilon {epsilons}"
                 jobs.sample_job(job, options.checkpoint_seconds, None if options.quiet else live_line(name))
             jobs.finish(all_jobs)
-    files = [[a.files[epsilon, seed] for seed in a.seeds] for a in asked for epsilon in a.epsilons]
+    files = [
+        [of[epsilon, seed] for seed in options.seed] for of in asked.values() for epsilon in options.epsilon
+    ]
     _say_how_it_went(files, options.quiet or options.no_summary)
 
 
-#: Where an output's name has what an option would say: a pattern, and its form for errors.
-IN_NAMES = {
-    "--method": (r"(?:^|/)([^/]+)/eps-[^/]+/[^/]+$", "<method>/eps-<epsilon>/"),
-    "--epsilon": (r"(?:^|/)eps-([^/]+)/[^/]+$", "eps-<epsilon>/"),
-    "--seed": (r"seed-([0-9]{1,9})\.nc$", "seed-<n>.nc"),
-}
-
-
-def _in_names(names: list[str], option: str) -> list[str]:
-    """Return what each name says in place of an option; raise DpmcError for a name that does not."""
-    pattern, form = IN_NAMES[option]
-    texts = []
-    for name in names:
-        match = re.search(pattern, name)
-        if match is None:
-            raise DpmcError(f"{option}: needed, since the output {name!r} is not named {form}")
-        texts.append(match[1])
-    return texts
-
-
-def _asked(options: argparse.Namespace) -> list[Asked]:
-    """Return the runs of each method; method, ε and seeds that are not given are those in the names."""
-    names, by_method = [str(path) for path in options.output], dict[str, list[str]]()
-    methods = [options.method] * len(names) if options.method else _in_names(names, "--method")
-    for method, name in zip(methods, names, strict=True):
-        by_method.setdefault(method, []).append(name)
-    return [_runs_of(method, options, files) for method, files in by_method.items()]
-
-
-def _runs_of(method: str, options: argparse.Namespace, names: list[str]) -> Asked:
-    """Return the runs of one method: `names` is a pattern with {epsilon} and {seed}, or a list, ε by ε."""
-    # What each name says; None for what an option says.
-    said_epsilons = None if options.epsilon else list(map(canonical_epsilon, _in_names(names, "--epsilon")))
-    said_seeds = None if options.seed else list(map(int, _in_names(names, "--seed")))
-    epsilons = list(dict.fromkeys(said_epsilons or [])) or list(map(canonical_epsilon, options.epsilon))
-    seeds = list(dict.fromkeys(said_seeds or [])) or options.seed
-    for option, values in (("--epsilon", epsilons), ("--seed", seeds)):
+def _asked(options: argparse.Namespace) -> dict[str, RunFiles]:
+    """Return the runs of each method: every ε with every seed, each with its file, named by the pattern."""
+    for option in ("method", "epsilon", "seed"):
+        values = getattr(options, option)
         if len(set(values)) != len(values):
-            raise DpmcError(f"{option}: {' '.join(map(str, values))} must be different")
-    runs = list(itertools.product(epsilons, seeds))
-    if len(names) == 1 and ("{seed}" in names[0] or "{epsilon}" in names[0]):
-        names = [names[0].replace("{epsilon}", e).replace("{seed}", str(seed)) for e, seed in runs]
-        said_epsilons = said_seeds = None  # these names are in the order of the runs
-    if len(names) != len(runs):
-        wanted = f"{len(seeds)} seeds at {len(epsilons)} epsilons"
-        pattern = '"{epsilon}" and "{seed}"'
-        raise DpmcError(f"--output: {len(names)} files for {wanted}; give one each, or a name with {pattern}")
-    for i, (epsilon, seed) in enumerate(runs):
-        if (said_epsilons and said_epsilons[i] != epsilon) or (said_seeds and said_seeds[i] != seed):
-            raise DpmcError(f"--output: {names[i]}: stands where epsilon {epsilon}, seed {seed} is expected")
-    return Asked(method, epsilons, seeds, dict(zip(runs, map(Path, names), strict=True)))
+            raise DpmcError(f"--{option}: {' '.join(map(str, values))} must be different")
+
+    def file(method: str, epsilon: str, seed: int) -> Path:
+        name = str(options.output).replace("{method}", method).replace("{epsilon}", epsilon)
+        return Path(name.replace("{seed}", str(seed)))
+
+    runs = list(itertools.product(options.epsilon, options.seed))
+    return {method: {run: file(method, *run) for run in runs} for method in options.method}
 
 
-def _jobs(asked: Asked, options: argparse.Namespace, study: Study, problem: Problem) -> list[jobs.Job]:
+def _jobs(
+    method: str, files: RunFiles, options: argparse.Namespace, study: Study, problem: Problem
+) -> list[jobs.Job]:
     """Return the jobs of a method: one, or if ε sets the noise one for each set of hyperparameters."""
-    pinned = hyperparameters_of(study, options.model, asked.method, options.hyperparameters)
+    pinned = hyperparameters_of(study, options.model, method, options.hyperparameters)
     lengths = {"iterations": options.iterations, "thin": options.thin}
     given = {name: value for name, value in lengths.items() if value is not None}
     alike: dict[str, list[Cell[Problem]]] = {}
-    for epsilon in asked.epsilons:
-        cell = dataclasses.replace(make_cell(study, problem, asked.method, epsilon, pinned), **given)
+    for epsilon in options.epsilon:
+        cell = dataclasses.replace(make_cell(study, problem, method, epsilon, pinned), **given)
         alike.setdefault(json.dumps(cell.given.calibrated, sort_keys=True), []).append(cell)
-    return [jobs.Job(cells, asked.seeds, asked.files) for cells in alike.values()]
+    return [jobs.Job(cells, options.seed, files) for cells in alike.values()]
 
 
 def _say_how_it_went(files: list[list[Path]], quiet: bool) -> None:

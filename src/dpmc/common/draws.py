@@ -81,8 +81,8 @@ def warning_of_unmoved(draws: np.ndarray, names: Iterable[object]) -> str:
 def diagnostics(draws: np.ndarray) -> Diagnostics:
     """Return R-hat, bulk ESS and MCSE of the mean of draws (chains, draws, parameters).
 
-    R-hat of one chain is that of its two halves. Of a parameter that no chain moved R-hat is not finite, and
-    ESS and MCSE are NaN. Raises ValueError for too few draws or draws that are not finite.
+    R-hat of one chain is that of its two halves. Of a parameter that never moved none is finite. Raises
+    ValueError for too few draws or draws that are not finite.
     """
     from arviz_stats.base import array_stats  # slow to import
 

@@ -64,17 +64,13 @@ def _temporary(path: Path) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside `path` and rename that file to `path` at the end, or remove it on error.
 
-    The name is of this call alone, so that several writers do not meet: the last one's file stays. What a
-    killed process left in the folder is removed by a later call, after `STALE` seconds. Missing folders are
-    made.
-
-    Raises DpmcError if `path` is a folder, a device or the like, if a folder cannot be made, and if the file
-    cannot be written or renamed, for example because the disk is full; an old file stays as it was. An
-    OSError that names other files is raised as it is.
+    Of several writers the last one's file stays. What a killed process left is removed by a later call, after
+    `STALE` seconds. Missing folders are made. Raises DpmcError if `path` is no regular file or cannot be
+    written; an old file stays as it was. An OSError that names other files is raised as it is.
     """
     temporary = _temporary(path)
     try:
-        is_folder, is_other = path.is_dir(), path.exists() and not path.is_file()
+        is_other = path.exists() and not path.is_file()
         path.parent.mkdir(parents=True, exist_ok=True)
         for other in path.parent.glob(".*.tmp"):
             with suppress(OSError):  # another process may remove it at the same time
@@ -82,11 +78,8 @@ def replacing(path: Path) -> Iterator[Path]:
                     other.unlink()
     except OSError as error:
         raise unwritten(path, error) from error
-    if is_folder or is_other:
-        rule = (
-            "is a folder, must be a file" if is_folder else "is not a regular file, which a result has to be"
-        )
-        raise DpmcError(f"{path}: {rule}")
+    if is_other:
+        raise DpmcError(f"{path}: is a folder or a device, must be a file")
     try:
         yield temporary
         os.replace(temporary, path)

@@ -1,9 +1,8 @@
 """Facts of a run: what each changes and where it stands, said once, where the fact is declared.
 
-A class that is `declared` gives each of its fields a role: it is a `fact`, a `part` with facts of its own, or
-`working` state, which says nothing of a run. A `derived` property is a fact that follows from others. What
-keys random numbers, names unfinished files, or stands in a file is read from these roles by `facts`, so that
-there is no list beside them. `python -m dpmc.releases.facts` prints what each role yields.
+A field of a class that is `declared` is a `fact`, a `part` with facts of its own, or `working` state. A
+`derived` property is a fact that follows from others. What keys random numbers, names unfinished files, or
+stands in a file is read from these roles by `facts`. `python -m dpmc.releases.facts` prints what each yields.
 """
 
 import dataclasses

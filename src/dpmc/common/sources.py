@@ -1,16 +1,10 @@
 """What a result depends on: a version of the sources that make it, computed from their imports.
 
-Two kinds of versions decide what Snakemake makes anew:
-
-- Metrics, traces, budgets, tables, claims, figures and pages are cheap. They follow `sources_version` of the
-  command or script that makes them: its source and that of every module imported from there on, also inside
-  functions or by a name in a text.
-- Data, tuning files and chains are dear, and a refactoring must not remake them. They follow versions that a
-  person raises: `DATA_VERSION`, an algorithm's `draws_version`, an accountant's `version`.
-- A search is in between: what proposes and values its trials is followed, what runs them is declared.
-- A user's model has no declared version: data and chains follow its file.
-
-Comments, docstrings and what only type checkers read count for nothing.
+By it Snakemake makes cheap things anew: metrics, tables, figures and pages follow the source of the command
+or script that makes them, and of every module imported from there on, also inside functions or by a name in a
+text. Data, tuning files and chains are dear: they follow versions that a person raises (`DATA_VERSION`,
+`draws_version`, an accountant's `version`) and the file of a user's model. Of a search, what proposes and
+values its trials is followed. Comments, docstrings and what only type checkers read count for nothing.
 """
 
 import ast

@@ -1,16 +1,11 @@
 """Threefry-2x32 random numbers in the layout used to draw the published data sets.
 
-The generator is the counter-based Threefry-2x32 with 20 rounds of J. K. Salmon, M. A. Moraes,
-R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11 (2011), Section 4.
-How counters become numbers follows JAX's original layout (``jax_threefry_partitionable = False``,
-64-bit mode), written here in NumPy and SciPy so that old data sets can be regenerated without JAX.
-
-This module is for data sets and a covariance of published experiments; no chain draws from it. Every
-number is a function of the key, its position and the size of the whole draw: a longer draw does not begin
-with the numbers of a shorter one.
-Keys and uniforms on [0, 1) equal JAX's bit for bit. Normals agree within 1e-13 up to four standard
-deviations and within 2e-11 beyond, where XLA's inverse error function loses digits. SciPy's, which is
-used here, is accurate to the last one or two digits.
+Counter-based Threefry-2x32 with 20 rounds (J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel
+random numbers: as easy as 1, 2, 3", SC '11 (2011), Section 4), in JAX's original layout
+(``jax_threefry_partitionable = False``, 64-bit mode). For data sets and a covariance of published
+experiments; no chain draws from it. A longer draw does not begin with the numbers of a shorter one. Keys and
+uniforms on [0, 1) equal JAX's bit for bit; normals agree within 1e-13 up to four standard deviations and
+within 2e-11 beyond, where XLA's inverse error function loses digits.
 """
 
 import math
@@ -24,8 +19,7 @@ Key = npt.NDArray[np.uint32]  # shape (2,)
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint32]
 
-# Salmon et al. 2011, Section 4: rotation distances of the 2x32 variant, alternating every four
-# rounds, and the key-schedule parity constant, here the upper half of Threefish's 64-bit one.
+# Rotation distances, alternating every four rounds, and the key schedule's constant (Section 4).
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD_MASK = 0xFFFFFFFF
@@ -43,9 +37,8 @@ def split(key: Key, count: int = 2) -> Words:
 
 def uniform(key: Key, shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Floats:
     """Draw independent uniforms in a shape, on [low, high), of 52 bits each; ValueError for 2**31 or more."""
-    # The layout's high words are the first halves of the hashes, its low words the second.
     high_words, low_words = _hash_counters(key, int(np.prod(shape)))
-    # high * 2**20 + (low >> 12) is the 52-bit integer: exact in float64, no 64-bit words.
+    # The 52-bit integer high * 2**20 + (low >> 12) is exact in float64.
     draws: Floats = (high_words * 2.0**20 + (low_words >> np.uint32(12))) * 2.0**-52
     draws = draws.reshape(shape) * (np.float64(high) - np.float64(low)) + low
     # Rounding in the scaling may fall below the lower end.
@@ -69,8 +62,7 @@ def multivariate_normal(key: Key, mean: npt.ArrayLike, covariance: npt.ArrayLike
     mean = np.asarray(mean, dtype=np.float64)
     factor = linalg.cholesky(np.asarray(covariance, dtype=np.float64), lower=True)
     standard = normal(key, (size, mean.size))
-    # Summed one after another: a threaded matrix product may change its last bits with the number of
-    # threads.
+    # Summed one after another: bits of a threaded matrix product depend on the number of threads.
     return mean + np.stack([np.cumsum(standard * row, axis=1)[:, -1] for row in factor], axis=1)
 
 

@@ -14,19 +14,11 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
-#: Largest number of rows, iterations, seeds and other counts: more is a mistake and does not fit memory.
-MOST = 10**9
-#: Largest number of a model's parameters: covariances have its square.
-MOST_PARAMETERS = 10_000
-
+MOST = 10**9  #: rows, iterations, seeds and other counts: more is a mistake and does not fit memory
+MOST_PARAMETERS = 10_000  #: of a model: covariances have its square
 STARTS = 20  #: start points in a data set, at least; further ones follow from their number
-#: Largest number of start points: one for each chain of each seed up to the largest.
-MOST_STARTS = 1_000_000
-
-#: Largest number of chains of one run: a budget shared by more leaves none of them an iteration.
-MOST_CHAINS = 1000
-
-#: Largest number of rows of a person.
+MOST_STARTS = 1_000_000  #: one for each chain of each seed up to the largest
+MOST_CHAINS = 1000  #: of one run: a budget shared by more leaves none of them an iteration
 MOST_ROWS_PER_PERSON = 10_000
 
 # Python reads at most 4300 digits.

@@ -110,10 +110,9 @@ def grouped(
 
 
 def write_chains(path: Path, chains: Chains) -> None:
-    """Write one chain file, with large arrays compressed, except draws.
+    """Write one chain file, with large arrays compressed, except draws: that would take longer than all else.
 
-    Compression shrinks counts to a tenth or less. Draws shrink only to a half or a fifth, and compressing
-    them would take longer than everything else.
+    Counts shrink to a tenth or less, draws only to a half or a fifth.
     """
     content = tree(chains)
     # Otherwise xarray would declare NaN to be a missing value.
@@ -164,9 +163,7 @@ def chains_of(tree: "xarray.DataTree") -> Chains:
 def check_schema(path: str | Path, attributes: Mapping[Any, Any]) -> None:
     """Raise DpmcError for a file with a schema that this version cannot read."""
     if (schema := attributes["schema"]) not in SCHEMAS:
-        raise DpmcError(
-            f"{path}: schema: {schema} must be 1 or 2, which this version reads; make the file anew"
-        )
+        raise DpmcError(f"{path}: schema: {schema} must be 1 or 2; make the file anew")
 
 
 def _check(chains: Chains) -> None:

@@ -41,15 +41,11 @@ def build(
     start: str | float = "perturbed",
     definition: Definition | None = None,
 ) -> Problem:
-    """Return the problem of a model and a generated data set.
+    """Return the problem of a model and a generated data set; DpmcError for one that it cannot have.
 
-    `label`, the model's name in the study, keys the random streams together with `dataset`: published,
-    tuning, fresh-<number>, or a data set of pictures. `model_id` is its id in the catalogue, or
-    `module:Class`, `definition` that of a model given in Python. `n` is the number of rows, None for the
-    catalogue's; of pictures the first n, None for all. `start` is "perturbed" (Section 5.2), or as in
-    `move_starts`.
-
-    Raises DpmcError for a data set that cannot be made for this model.
+    `label`, the model's name in the study, keys the random streams together with `dataset`. `n` is the number
+    of rows, None for the catalogue's; of pictures the first n, None for all. `start` is "perturbed" (Section
+    5.2), or as in `move_starts`. `definition`: of a model given in Python.
     """
     definition = definition or models.definition(model_id)
     pictures = images.image_set(dataset)
@@ -95,11 +91,10 @@ def from_rows(
     source: str = "",
     definition: Definition | None = None,
 ) -> Problem:
-    """Return the problem of a model and a user's own rows (n, d_x); start points by our seeds.
+    """Return the problem of a model and a user's own rows (n, d_x), which may be private: without posterior.
 
-    It has no exact posterior, since the rows may be private (`exact_posterior`). `source` is the name of
-    the rows in messages, `definition` that of a model given in Python. Raises DpmcError if `name` is that of
-    a data set of dpmc, since private rows would then be treated as public.
+    `source` is the name of the rows in messages. Raises DpmcError if `name` is that of a data set of dpmc,
+    since private rows would then be treated as public.
     """
     if is_public(name):
         raise DpmcError(f"data: {name!r} is the name of a data set that dpmc makes; call your own another")
@@ -256,8 +251,7 @@ def with_exact(problem: Problem) -> Problem:
 def _starts(definition: Definition, names: tuple[str, ...], public: np.ndarray, number: int) -> np.ndarray:
     """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
-    `names` key their random stream. `public`: posterior draws (draws, d) of public rows, whose spread they
-    get; (0, d) for none.
+    `names` key their random stream. They get the spread of `public`, posterior draws (draws, d), if any.
     """
     if number > MOST_STARTS:
         raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")

@@ -1,9 +1,7 @@
 """Symmetric KL divergence by histogram, and test accuracy: the measures of the DP-Fast MH paper.
 
 A histogram has 100 edges per axis, equally spaced between the extremes of 200,000 exact draws, hence 99 bins.
-A bin's probability is its share of the draws on the grid; draws outside are dropped and counted. Empty bins
-have probability `FLOOR`. For a trace along a chain, sum `bin_counts` over pieces, and use
-`symmetric_kl_of_counts`.
+A bin's probability is its share of the draws on the grid; draws outside are dropped and counted.
 """
 
 import numpy as np
@@ -31,11 +29,7 @@ def bin_counts(draws: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def symmetric_kl_of_counts(counts: np.ndarray, truth: np.ndarray) -> float:
-    """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal shape, in nats.
-
-    Without draws on the grid every bin has the floor. Draws that are all in one bin which is empty in the
-    other histogram are farther, about twice.
-    """
+    """Return ½ KL(p‖q) + ½ KL(q‖p) of two histograms of equal shape, in nats; an empty bin has `FLOOR`."""
     p, q = _probabilities(counts), _probabilities(truth)
     return float(0.5 * np.sum((p - q) * np.log(p / q)))
 

@@ -83,10 +83,10 @@ def build_rows(wanted: ImageSet) -> tuple[Floats, Floats]:
 
 
 def principal_components(pictures: idx.Bytes, number: int) -> tuple[Floats, Floats]:
-    """Return the mean (p,) and the first principal components (p, number) of pictures (n, p).
+    """Return the mean (p,) and the first principal components (p, number) of pictures (n, p), pixel / 255.
 
-    Pixels are divided by 255. Sums of pixels and of their products are whole numbers below 2⁵³, hence
-    exact in any order; only the eigenvectors are rounded. The sign of each makes its largest entry positive.
+    Sums of pixels and of their products are whole numbers below 2⁵³, hence exact in any order. The sign of
+    each component makes its largest entry positive.
     """
     n, p = pictures.shape
     total, products = np.zeros(p), np.zeros((p, p))

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from dpmc.evaluators.generic import Evaluator
 
 #: The dimensions of each array in a file, of a problem and of its exact posterior. Equal names, equal sizes.
-ARRAYS = {
-    "rows": ("row", "column"),
-    "starts": ("start", "parameter"),
-    "true_theta": ("parameter",),
-}
+ARRAYS = {"rows": ("row", "column"), "starts": ("start", "parameter"), "true_theta": ("parameter",)}
 EXACT_ARRAYS = {
     "reference": ("draw", "parameter"),
     "baselines": ("baseline", "baseline_draw", "parameter"),

@@ -27,9 +27,8 @@ from dpmc.models.in_memory import Table, table_of
 
 
 class Persons(NamedTuple):
-    """The column that says whose a row is; of each person the first `most` rows of the table are kept.
+    """The column that says whose a row is (None: the codebook's); of each person `most` rows are kept.
 
-    None: that of the codebook, if it has one and the table has names of columns.
     Whether a row is kept depends on the rows of the same person alone, and on no value of them.
     """
 
@@ -48,20 +47,17 @@ def read_rows(
 
     Parameters
     ----------
-    source : an array (n, k) or (n,), a list of rows, a mapping of columns, a data frame or series of pandas,
-        polars, pyarrow and others that narwhals takes, a DataArray or Dataset of xarray with one dimension
-        shared by its variables, or the path of a .csv, .csv.gz, .parquet (needs pyarrow) or .xlsx file (needs
-        openpyxl; its first sheet).
-    columns : names of the columns to read, in this order; None: all but that of `persons`. Other columns may
-        hold anything. If the table has no names, these are the names of its columns, which must be as many.
-    coding : what is declared of columns and of a CSV file, in tables with names; without names a category is
-        the place of its level.
+    source : an array (n, k) or (n,), a list of rows, a mapping of columns, a data frame or series that
+        narwhals takes, a DataArray or Dataset of xarray with one dimension shared by its variables, or the
+        path of a .csv, .csv.gz, .parquet (needs pyarrow) or .xlsx file (needs openpyxl; its first sheet).
+    columns : names of the columns to read, in this order; None: all but that of `persons`. If the table has
+        no names, these are the names of its columns, which must be as many.
+    coding : what is declared of columns and of a CSV file; without names a category is its level's place.
     persons : drops rows beyond the first `most` of each person.
     private : for a release. All rows are kept, odd entries are NaN or infinite, a CSV file must begin with a
         line of names, a list needs `columns`, and .xlsx is refused.
 
-    Raises DpmcError for a table that is refused; if not `private` also for an odd entry, naming place, row,
-    column, rule and cure.
+    Raises DpmcError for a table that is refused; if not `private` also for an odd entry.
     """
     coding = coding or Coding()
     table = _opened(source, columns, coding, private)
@@ -205,9 +201,8 @@ def _of_csv(
 ) -> Table:
     """Return a CSV file as a table.
 
-    Every line is a row, whatever its values, so that n is the number of lines: otherwise n, and with it δ and
-    the noise, would depend on the rows. A line ends as the first one does. Entries of a line that is none of
-    CSV or has too few or too many are `Unreadable`.
+    Every line is a row, whatever its values: otherwise n, and with it δ and the noise, would depend on the
+    rows. A line ends as the first one does. Entries of a line that is none of CSV are `Unreadable`.
     """
     try:
         bytes(range(256)).decode(dialect.encoding, "replace")
@@ -237,12 +232,12 @@ def _row(line: str, names: list[str], width: int, dialect: Dialect) -> list[Any]
     fields = _fields(line, dialect)
     if len(fields) == width:
         return fields
-    lacking = 0 if fields == [""] else len(fields)
     if not fields:
         reason = "is not CSV (a quoted line break; every row must be one line)"
     elif len(fields) > width:
         reason = f"has {len(fields)} entries, must have {width}"
     else:
+        lacking = 0 if fields == [""] else len(fields)
         reason = f"column {names[lacking] if names else lacking + 1} is missing; every line must be a row"
     return [Unreadable(reason)] * width
 

@@ -7,7 +7,7 @@ Every exponential family has such a form. There are two ways:
 - else: blocks of rows ordered by distance. A prefix of surely unclipped blocks is summed by prefix sums, the
   other blocks are read.
 
-Layouts are made when first needed. Formulas and layouts are in `kernels` and `layout`.
+Layouts are made when first needed.
 """
 
 import functools
@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.base import AffineModel
-from dpmc.evaluators import kernels, layout
-from dpmc.evaluators.generic import StatisticsEvaluator, Sums
+from dpmc.evaluators import kernels
+from dpmc.evaluators.generic import StatisticsEvaluator, Sums, in_blocks, plain
 
 
 class Blocks(NamedTuple):
@@ -53,8 +53,13 @@ class AffineEvaluator(StatisticsEvaluator):
     def _blocks(self) -> Blocks:
         rows = self._finite
         centre = np.median(rows, axis=0)
-        scale = layout.spread(rows, centre)
-        distance = layout.scaled_distances(rows, centre, scale)
+        scale = spread(rows, centre)
+        distance = np.zeros(len(rows))
+        with np.errstate(over="ignore"):
+            # Column by column, which needs no intermediate array (n, k).
+            for t, c, s in zip(rows.T, centre, scale, strict=True):
+                distance += ((t - c) / s) ** 2
+        distance = np.sqrt(distance)
         # Stable: rows at equal distances keep their order, whatever sorting algorithm NumPy chooses.
         order = np.argsort(distance, kind="stable")
         starts = np.arange(0, len(rows), kernels.BLOCK)
@@ -62,10 +67,10 @@ class AffineEvaluator(StatisticsEvaluator):
         sums = np.zeros((len(starts) + 1, rows.shape[1]))
         # Less the centre, so that sums of unclipped rows stay small and keep their digits.
         np.cumsum(np.add.reduceat(rows[order] - centre, starts, axis=0), axis=0, out=sums[1:])
-        return Blocks(layout.blocks(rows[order]), len(rows), far, sums, centre, scale)
+        return Blocks(in_blocks(rows[order]), len(rows), far, sums, centre, scale)
 
     def ratio_sums(self, theta: np.ndarray, proposal: np.ndarray, bound: np.ndarray) -> Sums:
-        alpha, gamma = layout.plain(self._model.ratio_form(theta, proposal))
+        alpha, gamma = plain(self._model.ratio_form(theta, proposal))
         k = alpha.shape[1]
         if k == 1 or (np.count_nonzero(alpha, axis=1) < 2).any():
             # For the chains that the kernel leaves out, the count is −1.
@@ -110,7 +115,7 @@ class AffineEvaluator(StatisticsEvaluator):
         return np.searchsorted(self._blocks.far, np.where(trusted, limit * (1.0 - 1e-12), -1.0), side="right")
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        linear, constant = layout.plain(self._model.gradient_form(theta))
+        linear, constant = plain(self._model.gradient_form(theta))
         if bound == np.inf:
             whole = (linear * self._totals).sum(axis=2) + constant * len(self._finite)
             return whole, np.zeros(len(theta), np.int64)
@@ -125,12 +130,26 @@ class AffineEvaluator(StatisticsEvaluator):
         return sums + np.where(unread > 0, settled, 0.0), counts  # `settled` may be NaN where all is read
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        chosen, form = kernels.draw_batches(words, self.n), layout.plain(self._model.gradient_form(theta))
+        chosen, form = kernels.draw_batches(words, self.n), plain(self._model.gradient_form(theta))
         return kernels.batch_gradient_sums(self._table, chosen, *form, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        form = layout.plain(self._model.ratio_form(theta, proposal))
+        form = plain(self._model.ratio_form(theta, proposal))
         return kernels.affine_row_ratios(self._table, chosen, *form)
+
+
+def spread(statistics: np.ndarray, centre: np.ndarray) -> np.ndarray:
+    """Return a robust scale (k,) of each statistic: its median distance from the centre.
+
+    Scales are at least half of their median, so that a statistic that varies little counts little in a
+    distance. Scales within a tenth of the median are set to it, since the largest of scales that differ only
+    by chance would loosen bounds.
+    """
+    scale = np.array([np.median(np.abs(t - c)) for t, c in zip(statistics.T, centre, strict=True)])
+    middle = np.median(scale)
+    scale = np.maximum(scale, 0.5 * middle)
+    scale = np.where(np.abs(scale - middle) <= 0.1 * middle, middle, scale)
+    return np.where((scale > 0.0) & np.isfinite(scale), scale, 1.0)
 
 
 def _largest_singular_value(linear: np.ndarray) -> np.ndarray:

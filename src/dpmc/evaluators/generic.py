@@ -115,6 +115,25 @@ class Evaluator:
         return np.array([self._ratios(*move) for move in zip(theta, proposal, rows, strict=True)])
 
 
+def plain(form: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return slopes (chains, k) and offsets (chains,) of a form as contiguous arrays.
+
+    A view of one chain is contiguous and a view of many is not. numba compiles different code for the two, so
+    that a chain's bits would depend on the number of chains.
+    """
+    slopes, offsets = form
+    return np.ascontiguousarray(slopes, dtype=float), np.ascontiguousarray(offsets, dtype=float)
+
+
+def in_blocks(statistics: np.ndarray) -> np.ndarray:
+    """Return statistics (n, k) for kernels, (blocks, k, BLOCK), padded with zeros."""
+    n, k = statistics.shape
+    padded = np.zeros((-(-n // kernels.BLOCK) * kernels.BLOCK, k))
+    padded[:n] = statistics
+    # Rows along the last axis: a kernel's inner loop over rows then reads neighbouring numbers.
+    return np.ascontiguousarray(padded.reshape(-1, kernels.BLOCK, k).transpose(0, 2, 1))
+
+
 class StatisticsEvaluator(Evaluator):
     """Base of evaluators that read statistics of the rows in place of the rows."""
 

@@ -78,26 +78,18 @@ def sorted_ratio_sums(ordered, prefix, median, alpha, gamma, bound):
     `ordered` (k, n): each statistic ascending; `prefix` (k, n + 1): `sorted_prefix`; `median` (k,). Returns
     sums and numbers clipped (chains,); −1 clipped if another kernel must compute the sum.
     """
-    chains, k = alpha.shape
-    sums, counts = np.zeros(chains), np.full(chains, -1)
-    for c in range(chains):
-        only, active = 0, 0
-        for q in range(k):
-            if alpha[c, q] != 0.0:
-                only = q
-                active += 1
-        if active <= 1 and sorting_serves(ordered, median, only, alpha[c, only], gamma[c], bound[c]):
-            sums[c], counts[c] = sorted_sum(ordered, prefix, median, only, alpha[c, only], gamma[c], bound[c])
+    sums, counts = np.zeros(len(alpha)), np.full(len(alpha), -1)
+    for c in range(len(alpha)):
+        active = np.flatnonzero(alpha[c])
+        if len(active) > 1:
+            continue
+        q = active[0] if len(active) == 1 else 0
+        slope, offset, farthest = alpha[c, q], gamma[c], max(abs(ordered[q, 0]), abs(ordered[q, -1]))
+        # As accurate as reading rows if little cancels, and no term overflows.
+        little = abs(slope * median[q]) + abs(offset) <= WELL_CONDITIONED * bound[c]
+        if little and abs(slope) * farthest + abs(offset) <= LARGEST_TERM:
+            sums[c], counts[c] = sorted_sum(ordered, prefix, median, q, slope, offset, bound[c])
     return sums, counts
-
-
-@njit(**ROW_SUMS)
-def sorting_serves(ordered, median, q, alpha, gamma, bound):
-    """Return whether prefix sums are as accurate as reading rows: little cancels, and no term overflows."""
-    n = ordered.shape[1]
-    middle = abs(alpha * median[q]) + abs(gamma)
-    largest = abs(alpha) * max(abs(ordered[q, 0]), abs(ordered[q, n - 1])) + abs(gamma)
-    return middle <= WELL_CONDITIONED * bound and largest <= LARGEST_TERM
 
 
 @njit(**EXACT_ORDER)
@@ -504,35 +496,9 @@ def softplus_terms(block, slopes, offset, sign, weights, terms):
     terms[k + 1 :] = block[: max(0, m - k - 1)]
 
 
-@njit(**ROW_SUMS)
-def softplus_row_ratios(table, chosen, lines, offsets, sign):
-    """Return the changes (chains, b), not clipped, of rows `chosen` (chains, b) of a table (n, k).
-
-    Arguments as for `softplus_ratio_sums`. A row that is not finite gives 0.
-    """
-    chains, b = chosen.shape
-    ratios = np.empty((chains, b))
-    change, old, new = np.empty(b), np.empty(b), np.empty(b)
-    for c in range(chains):
-        for j in range(b):
-            row = chosen[c, j]
-            x, y, z = offsets[c, 0], offsets[c, 1], offsets[c, 2]
-            for q in range(table.shape[1]):
-                x += lines[c, 0, q] * table[row, q]
-                y += lines[c, 1, q] * table[row, q]
-                z += lines[c, 2, q] * table[row, q]
-            if np.isnan(table[row, 0]):
-                x, y, z = 0.0, 0.0, 0.0
-            change[j], old[j], new[j] = x, y, z
-        add_softplus_change(old, new, sign, change)
-        for j in range(b):
-            ratios[c, j] = change[j]
-    return ratios
-
-
 @njit(**EXACT_ORDER)
 def add_softplus_change(old, new, sign, out):
-    """Add sign · (softplus(new) − softplus(old)) to `out` (rows,).
+    """Add sign · (softplus(new) − softplus(old)) to `out`, all (rows,).
 
     softplus(z) = max(z, 0) + ln(1 + e), e = e^−|z|, and ln(1 + e') − ln(1 + e) = 2 artanh u with
     u = (e' − e)/(2 + e + e'), |u| ≤ 1/3: one series for both logarithms, accurate for short moves too.

@@ -13,6 +13,7 @@ down to blocks of copies of one row; each has the same rounding.
 
 import functools
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -21,7 +22,6 @@ import numpy as np
 from dpmc.base import AffineModel, GradientModel, Model, Question, SoftplusModel
 from dpmc.evaluators import calls
 from dpmc.evaluators.generic import Evaluator, Sums
-from dpmc.evaluators.secret_batches import draw_batch
 
 ROWS_OF_CALL = 512  #: rows of one call of a model; 1 if a row's values depend on the others (`block_size`)
 SMALLEST_UNIT = 1e-280  #: below it a unit counts as 0, and a tempered one has no noise (`secure_noise`)
@@ -190,13 +190,10 @@ class LatticeEvaluator(Evaluator):
             slopes, offsets = cast(AffineModel, self._model).ratio_form(theta[None], proposal[None])
             table, usable = self._chosen_table(np.shape(slopes)[1], chosen)
             return column_sum(table, slopes[0], offsets[0]), usable
-        if self._softplus:
-            return self._softplus_ratios(theta, proposal, chosen)
-        before, usable = self._by_blocks(functools.partial(calls.log_likelihood, self._model, theta), chosen)
-        after, _ = self._by_blocks(functools.partial(calls.log_likelihood, self._model, proposal), chosen)
-        return after - before, usable
-
-    def _softplus_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray | None) -> Usable:
+        if not self._softplus:
+            called = functools.partial(functools.partial, calls.log_likelihood, self._model)
+            (before, usable), (after, _) = (self._by_blocks(called(at), chosen) for at in (theta, proposal))
+            return after - before, usable
         model = cast(SoftplusModel, self._model)
         (old, old_at), (new, new_at) = model.line(theta[None]), model.line(proposal[None])
         (before, before_at), (after, after_at) = model.link(theta[None]), model.link(proposal[None])
@@ -283,6 +280,25 @@ def column_sum(table: np.ndarray, weights: np.ndarray, start: float | np.ndarray
     for column, weight in zip(table, weights, strict=True):
         total = total + column * weight
     return total
+
+
+def draw_batch(n: int, size: int) -> np.ndarray:
+    """Return `size` different numbers below n (size,), from the operating system's entropy.
+
+    Words are cut to the bits of n − 1 and those of n or more are drawn again, so that all batches are equally
+    likely. Of more than half of all rows, those that are left out are drawn.
+    """
+    if 2 * size > n:
+        kept = np.ones(n, np.bool_)
+        kept[draw_batch(n, n - size)] = False
+        return np.flatnonzero(kept)
+    mask, chosen = np.uint64((1 << (n - 1).bit_length()) - 1), np.empty(0, np.int64)
+    while len(chosen) < size:
+        words = np.frombuffer(os.urandom(8 * (2 * size + 8)), np.uint64) & mask
+        drawn = np.concatenate([chosen, words[words < n].astype(np.int64)])
+        _, first = np.unique(drawn, return_index=True)
+        chosen = drawn[np.sort(first)][:size]
+    return chosen
 
 
 def sum_of_squares(k: np.ndarray) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import expit
 
 from dpmc.base import SoftplusModel
-from dpmc.evaluators import kernels, layout
-from dpmc.evaluators.generic import StatisticsEvaluator, Sums
+from dpmc.evaluators import kernels
+from dpmc.evaluators.generic import StatisticsEvaluator, Sums, in_blocks, plain
 
 
 class SoftplusEvaluator(StatisticsEvaluator):
@@ -24,7 +24,7 @@ class SoftplusEvaluator(StatisticsEvaluator):
 
     @functools.cached_property
     def _blocks(self) -> tuple[np.ndarray, int]:
-        return layout.blocks(self._finite), len(self._finite)
+        return in_blocks(self._finite), len(self._finite)
 
     def _move(self, theta: np.ndarray, proposal: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return the change of (α, γ), then (β, η) before and after: (chains, 3, k), (chains, 3); and s."""
@@ -39,24 +39,24 @@ class SoftplusEvaluator(StatisticsEvaluator):
         return kernels.softplus_ratio_sums(*self._blocks, *form, bound)
 
     def gradient_sums(self, theta: np.ndarray, bound: float) -> Sums:
-        if not hasattr(self._model, "sigmoid_form"):
-            return super().gradient_sums(theta, bound)
         blocks, n = self._blocks
-        link = *layout.plain(self._model.link(theta)), float(self._model.sign)
-        form = layout.plain(self._model.sigmoid_form(theta))
+        link = *plain(self._model.link(theta)), float(self._model.sign)
+        form = plain(self._model.sigmoid_form(theta))
         return kernels.block_gradient_sums(blocks, n, np.zeros(len(theta), np.int64), *form, bound, link)
 
     def batch_gradient_sums(self, theta: np.ndarray, bound: float, words: np.ndarray) -> Sums:
-        if not hasattr(self._model, "sigmoid_form"):
-            return super().batch_gradient_sums(theta, bound, words)
         t, (slopes, offsets) = self._table[kernels.draw_batches(words, self.n)], self._model.link(theta)
         z = (t * slopes[:, None, :]).sum(axis=2) + offsets[:, None]
         weight = float(self._model.sign) * expit(z)[:, :, None]
-        linear, constant = layout.plain(self._model.sigmoid_form(theta))
+        linear, constant = plain(self._model.sigmoid_form(theta))
         terms = np.concatenate([weight * t, weight, t], axis=2)[:, :, : linear.shape[2]]
         places = np.arange(words.size).reshape(words.shape)
         table = np.ascontiguousarray(terms.reshape(words.size, -1))
         return kernels.batch_gradient_sums(table, places, linear, constant, bound)
 
     def _chosen_ratios(self, theta: np.ndarray, proposal: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        return kernels.softplus_row_ratios(self._table, chosen, *self._move(theta, proposal))
+        lines, offsets, sign = self._move(theta, proposal)
+        forms = (plain((lines[:, i], offsets[:, i])) for i in range(3))
+        change, old, new = (kernels.affine_row_ratios(self._table, chosen, *form) for form in forms)
+        kernels.add_softplus_change(old.ravel(), new.ravel(), sign, change.ravel())
+        return change

@@ -210,12 +210,11 @@ def _at_milestones(chain: Chains, problem: Problem) -> dict[str, float]:
 
 
 def fractions(chain: Chains, iterations: int) -> dict[str, float]:
-    """Return acceptance rate, clip fractions and diverged proposals, over all k iterations.
+    """Return acceptance rate, clip fractions and diverged proposals over all k iterations, where defined.
 
-    Without log ratios there is no acceptance rate. A clip fraction is #{rows clipped} / (rows x evaluations),
-    rejected proposals included (Section 6.3); without evaluations or counts there is none. If the number of
-    rows is random, rows are those used; their number is reported too, with the fractions of tests with noise
-    and of tests on all rows. If epsilon is per iteration, the number of rows is reported for every method.
+    A clip fraction is #{rows clipped} / (rows x evaluations), rejected proposals included (Section 6.3); rows
+    are those used if their number is random. That is reported too, with the fractions of tests with noise and
+    of tests on all rows; if ε is per iteration, the number of rows for each method.
     """
     attrs = chain.attrs
     total = {name: int(np.sum(counts)) for name, counts in chain.totals.items()}

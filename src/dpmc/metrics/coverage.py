@@ -42,10 +42,9 @@ def intervals(draws: np.ndarray, true_theta: np.ndarray, sds: np.ndarray) -> dic
 
 
 def share_interval(shares: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of the shares of each data set, and the ends of its 95 % interval.
+    """Return the mean of the shares of each data set, and the ends of its 95 % interval by Wilson.
 
-    Wilson's, where as many trials count as have the variance of the mean that the data sets show: intervals
-    of one data set fail together. At least as many as data sets.
+    Intervals of one data set fail together: as many trials count, at least one a set, as have that variance.
     """
     values = np.asarray(shares, dtype=float)
     m, p = len(values), float(values.mean())

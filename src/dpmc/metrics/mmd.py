@@ -21,8 +21,8 @@ def equally_spaced(draws: np.ndarray, most: int = MAXIMUM_DRAWS) -> np.ndarray:
 def bandwidth(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
     """Return the median of ||x_i - y_i|| over random pairs of x (n, d) and y (m, d), with replacement.
 
-    The pairs cross the two samples, so the bandwidth grows with their distance and the MMD of
-    two narrow, distant samples saturates at sqrt(2 - 2 exp(-1/2)) = 0.887, as in the figures.
+    It grows with the samples' distance: the MMD of two narrow, distant ones saturates at
+    sqrt(2 - 2 exp(-1/2)) = 0.887, as in the figures.
     """
     first = x[generator.integers(len(x), size=BANDWIDTH_PAIRS)]
     second = y[generator.integers(len(y), size=BANDWIDTH_PAIRS)]
@@ -57,13 +57,10 @@ def _mean_within(sample: tuple[np.ndarray, np.ndarray, np.ndarray], scale: float
 
 
 def squared_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:
-    """Return the unbiased estimate of MMD^2 (it can be negative if the distributions agree).
+    """Return the unbiased estimate of MMD^2 of x (n, d) and y (m, d), which can be negative.
 
     Gaussian kernel k(x, y) = exp(-||x - y||^2 / (2 width^2)); the formula in Section 5.3 lacks the minus
-    sign. `x` is (n, d), `y` is (m, d), n and m at least 2.
-
-    Raises ValueError for samples of fewer than 2 draws, and a width that is not in (0, inf) or whose square
-    is not.
+    sign. Raises ValueError for fewer than 2 draws, and a width not in (0, inf) or whose square is not.
     """
     n, m = len(x), len(y)
     if n < 2 or m < 2:
@@ -78,18 +75,16 @@ def squared_mmd(x: np.ndarray, y: np.ndarray, width: float) -> float:
 
 
 def published_mmd(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
-    """Return the MMD as published: sqrt(|unbiased estimate|), bandwidth from 500 random pairs.
+    """Return the MMD of a chain x (n, d) from exact draws y (m, d) as the public code does.
 
-    `x` (n, d) is the chain, `y` (m, d) the exact sample. The absolute value, as in the public code, makes
-    negative estimates of agreeing samples positive. Raises ValueError as `squared_mmd` does.
+    sqrt(|unbiased estimate|), bandwidth from 500 random pairs. Raises ValueError as `squared_mmd` does.
     """
     return float(np.sqrt(abs(squared_mmd(x, y, bandwidth(x, y, generator)))))
 
 
 def fixed_mmd(x: np.ndarray, exact: np.ndarray) -> float:
-    """Return the MMD of draws (n, d) from exact ones (m, d), m at least 2, with the kernel of `fixed_width`.
+    """Return the MMD of draws (n, d) from exact ones (m, d), with a kernel that a far chain cannot widen.
 
-    A chain far away cannot widen its own kernel, as it can that of `published_mmd`. Raises ValueError as
-    `squared_mmd` does.
+    Raises ValueError as `squared_mmd` does.
     """
     return float(np.sqrt(abs(squared_mmd(x, exact, fixed_width(exact)))))

@@ -14,12 +14,9 @@ from dpmc.privacy.events import Query, from_json, merge
 def spending(chains: Sequence[Chains]) -> tuple[dict[str, float], list[str]]:
     """Return a cell's values by metric, the largest of its chains, and the reasons for missing ones.
 
-    budget_iterations: iterations that the budget allows; more than those made if a cap stopped the chain.
-    epsilon_spent: by the cell's accountant, at the budget's delta.
-    epsilon_spent_tight: of the same queries, by the preset "tight".
-    epsilon_total, if epsilon is per iteration: of all iterations together, at the delta of one; inf without a
-    guarantee.
-    Other chains without a budget have no values.
+    With a budget the iterations that it allows (`budget_iterations`), and ε by the cell's accountant and by
+    the preset "tight", at the budget's δ. With ε per iteration `epsilon_total`, of all together at the δ of
+    one, inf without a guarantee.
     """
     values: dict[str, float] = {}
     reasons: list[str] = []

@@ -1,9 +1,8 @@
 """Metrics along a chain: divergence, accuracy, rows used and ε spent against the iteration.
 
-All draws from the first on are used, since the start of the chain is of interest. Symmetric KL divergence and
-rows used are computed at iterations 1, 501, 1001, …, total ε at some of these, and test accuracy of the
-running mean every 100 iterations. A thinned chain is represented by its kept draws; iterations before the
-first kept draw are left out.
+All draws count, from the first on. Symmetric KL divergence and rows used are computed at iterations 1, 501,
+1001, …, total ε at some of these, test accuracy of the running mean every 100 iterations; of a thinned chain
+from its first kept draw on.
 """
 
 import json

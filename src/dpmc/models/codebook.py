@@ -9,6 +9,7 @@ codebook: whatever depends on them is covered by no ε.
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -213,13 +214,9 @@ class Codebook(_Part):
     field and rule. `codebook.field(name)` returns a field, `codebook.coding(columns)` how columns are read,
     `codebook.only(columns)` the mapping of some of them. Methods named `model_…` are pydantic's.
 
-    Attributes
-    ----------
-    fields : each with name, type, constraints and the other keys of a field, in the table's order.
-    name, title, description : of the table.
-    person : column that says whose a row is, or None.
-    missingValues : texts that say that an entry is missing.
-    dialect : how a CSV file is written.
+    Attributes are fields, in the table's order, each with name, type, constraints and other keys; name, title
+    and description of the table; person, the column that says whose a row is, or None; missingValues, texts
+    that say that an entry is missing; dialect, how a CSV file is written.
     """
 
     model_config = ConfigDict(json_schema_extra={"description": "What is public about a table, by field."})
@@ -338,20 +335,12 @@ def template(names: Sequence[str], name: str = "", delimiter: str = ",") -> str:
 
 def _place(content: Any, location: Sequence[str | int]) -> list[str]:
     """Return the keys of a place in a codebook, fields by their names."""
-    found: list[str] = []
-    for key in location:
-        try:
-            content = content[key]
-        except (KeyError, IndexError, TypeError):
-            content = None
-        name = content.get("name") if isinstance(content, Mapping) else None
-        if isinstance(key, int) and isinstance(name, str):
-            found.append(" ".join(name.split()))
-        elif not (
-            isinstance(key, str) and (key in ("str", "int", "float") or key.startswith("function-before"))
-        ):  # members of a union
-            found.append(str(key))
-    return found
+    union = "str", "int", "float"  # members of one
+    keys = [str(k) for k in location if k not in union and not str(k).startswith("function-before")]
+    with suppress(AttributeError, LookupError, TypeError):  # of a field without a name
+        if location[0] == "fields":
+            keys[1] = " ".join(content["fields"][location[1]]["name"].split())
+    return keys
 
 
 def _rule(error: Mapping[str, Any]) -> str:

@@ -295,16 +295,6 @@ def stored_type(column: Any) -> str:
     return str(kind.value_type if str(kind).startswith(("dictionary", "run_end")) else kind)
 
 
-def series_of(column: Any) -> Any:
-    """Return a series of narwhals; of another array its entries, with NaN for masked ones; else a list."""
-    import narwhals  # slow to import
-
-    series = narwhals.from_native(column, series_only=True, pass_through=True)
-    if hasattr(series, "to_native"):
-        return series
-    return np.asarray(unmasked(column)) if hasattr(column, "__array__") else list(column)
-
-
 def unmasked(array: Any) -> Any:
     """Return an array with NaN for what is masked; anything else as it is."""
     return np.ma.filled(array.astype(object), np.nan) if np.ma.isMaskedArray(array) else array
@@ -312,10 +302,13 @@ def unmasked(array: Any) -> Any:
 
 def entries_of(column: Any) -> Sequence[Any] | np.ndarray:
     """Return the entries of a column as objects of Python or NumPy; of plain numbers as an array (n,)."""
+    import narwhals  # slow to import
+
     series: Any = column
     try:
-        if not hasattr(series := series_of(column), "to_native"):
-            return series
+        series = narwhals.from_native(column, series_only=True, pass_through=True)
+        if not hasattr(series, "to_native"):
+            return np.asarray(unmasked(column)) if hasattr(column, "__array__") else list(column)
         # As a float of Python 0.1 of 32 bits is not 0.1; and with nulls whole numbers would become floats.
         plain = series.dtype.is_float() or (series.dtype.is_integer() and not series.null_count())
         return series.to_numpy() if plain else series.to_list()

@@ -390,9 +390,14 @@ class _Reader:
         match node:
             case ast.Name() if (field := self.field(node)).type == "string":
                 name, found = field.name, self.category(node, None)
-            case ast.Call(func=ast.Name(id="C"), args=[ast.Name() as of, *more]):
-                name = self.field(of).name
-                found = self.category(of, self.reference(node, more))
+            case ast.Call(func=ast.Name(id="C"), args=[ast.Name() as of], keywords=[]):
+                name, found = self.field(of).name, self.category(of, None)
+            case ast.Call(
+                func=ast.Name(id="C"), args=[ast.Name() as of, ast.Constant(value=level)], keywords=[]
+            ):
+                name, found = self.field(of).name, self.category(of, level)
+            case ast.Call(func=ast.Name(id="C")):
+                raise self.wrong(node, 'must be C(field) or C(field, "reference")')
             case ast.Call(func=ast.Name(id="bs"), args=[of, *more]):
                 found = self.spline(node, of, bool(more))
             case ast.Constant():
@@ -428,24 +433,6 @@ class _Reader:
             case ast.Attribute():
                 raise self.wrong(node, "is not allowed in a formula: a name with a dot has backticks")
         raise self.wrong(node, f"is not allowed in a formula: fields, numbers, + - * / ** and {CALLS} are")
-
-    def reference(self, node: ast.Call, more: list[ast.expr]) -> Any:
-        """Return the reference of C(field, reference) or C(field, Treatment(reference)); None: the first."""
-        match [*more, *node.keywords]:
-            case []:
-                return None
-            case [ast.Constant(value=level)]:
-                return level
-            case [
-                ast.Call(func=ast.Name(id="Treatment"), args=[ast.Constant(value=level)], keywords=[])
-                | ast.Call(
-                    func=ast.Name(id="Treatment"),
-                    args=[],
-                    keywords=[ast.keyword(arg="reference" | "base", value=ast.Constant(value=level))],
-                )
-            ]:
-                return level
-        raise self.wrong(node, 'must be C(field) or C(field, "reference")')
 
     def category(self, node: ast.expr, reference: Any) -> Category:
         """Return the levels of a field, the reference first."""

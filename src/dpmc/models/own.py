@@ -166,16 +166,6 @@ class _Reported:
         # Those of dpmc keep nothing; a `Model` or a family of a regression has functions of the user.
         self._copied = type(_of_user(own)).__module__ not in REGRESSIONS
 
-    def _fresh(self) -> Any:
-        """Return a copy of the user's object; raise DpmcError if it cannot be copied."""
-        try:
-            return copy.deepcopy(self._own)
-        except Exception as error:  # a lock, an open file, an object of another language
-            raise DpmcError(
-                f"model: {shown(self._name)}: cannot be copied ({type(error).__name__}: {error}); keep open "
-                "files and the like outside of it"
-            ) from None
-
     def __getattr__(self, key: str) -> Any:
         # `_own` among them: while a copy is made it is missing, and looking it up would come back here.
         if key.startswith("_"):
@@ -194,7 +184,12 @@ class _Reported:
                     guarded[i].flags.writeable = not is_rows
             called = value
             if key in ROWS_AT and self._copied:
-                called = getattr(self._fresh(), key)
+                try:
+                    called = getattr(copy.deepcopy(self._own), key)
+                except Exception as error:  # a lock, an open file, an object of another language
+                    why = f"cannot be copied ({type(error).__name__}: {error})"
+                    rule = "keep open files and the like outside of it"
+                    raise DpmcError(f"model: {shown(self._name)}: {why}; {rule}") from None
             with _one_line(f"{where} failed", self._name):
                 result = called(*guarded)
             if isinstance(result, np.ndarray):

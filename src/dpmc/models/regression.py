@@ -36,35 +36,35 @@ OPTIONS = (
 class Regression:
     """Outcomes y of a family given η = θ·z + offset, z = (1 for the intercept, standardised predictors).
 
+    Centres, scales, shares, levels, fills and maxima are public: take them from codebooks and general
+    knowledge, never from the rows.
+
     Parameters
     ----------
     outcome
         Name of the outcome's column; if outcomes are any real numbers also {name: (centre, scale)}, and the
-        family is that of (value − centre)/scale. Or a formula, "visits ~ age + female * plan", whose
-        fields are those of `codebook`, and which takes the place of `predictors` and `intercept`
+        family is that of (value − centre)/scale. Or a formula, "visits ~ age + female * plan", whose fields
+        are those of `codebook`, and which takes the place of `predictors` and `intercept`
         (`dpmc.models.formula`).
     predictors
         Names of columns; or {name: (centre, scale)}, and the predictor is (value − centre)/scale.
     family
         Distribution of an outcome given η: `Normal(sd)`, `Bernoulli()`, `Poisson()` or
-        `NegativeBinomial(dispersion)` of `dpmc.models.families`, or one of your own: an object with
-        `log_density(eta, y)` (n,), which may lack a term of y alone, `score(eta, y)` (n,), its derivative in
-        η, `mean(eta)`, `draw(generator, eta)`, and `support`: "real", "positive", "counts" or "binary".
+        `NegativeBinomial(dispersion)` of `dpmc.models.families`, or one of your own, an object as `Family`
+        there.
     prior_sd
-        Standard deviation of the normal prior around 0 of each coefficient; one number, or one per parameter.
-        For standardised predictors and a small ε about 1: where noise dominates, it decides the intervals'
-        width.
+        Of the normal prior around 0 of coefficients; one number, or one per parameter. For standardised
+        predictors and a small ε about 1: where noise dominates, it decides the intervals' width.
     tempering
         Number of rows that the tempered likelihood counts as, at most all; None: all.
     true_theta
         Parameters with which rows are simulated, and around which chains start; default 0.
     intercept
-        Whether the model has an intercept, by default yes. It is the first parameter.
+        Whether the model has an intercept, which is the first parameter; by default yes.
     norm
         Bound of ‖z‖ without intercept: longer vectors of predictors are scaled down to it; None: no bound.
     binary
-        {name: share of ones} of predictors that are 0 or 1: they are simulated so, others as normal numbers.
-        A guess from public knowledge, like centre and scale; the rows are not compared with it.
+        {name: share of ones} of predictors that are 0 or 1, by which they are simulated.
     levels
         {name: levels} of further predictors that are categories, for example {"region": ["north", "south"]},
         or {"region": {"north": 0.7, "south": 0.3}} with a guess of their shares, for simulated rows. Each
@@ -73,11 +73,10 @@ class Regression:
         {name: value} that stands for a missing value of a predictor: a number, or a level of a category.
         Without it a missing value is refused.
     codebook
-        What is public about the table: a `dpmc.Codebook`, a mapping or a file. It says how the outcome and
-        the predictors are read, which of these are categories, and centre and scale of numbers, also of an
-        outcome that may be any real number; {name: (centre, scale)} says them otherwise, and {name: None}
-        not. It takes the place of `binary`, `levels` and `fills`. An offset, an exposure and weights are
-        fields, too; `weights` may then be a name, whose field has the maximum.
+        A `dpmc.Codebook`, a mapping or a file, in place of `binary`, `levels` and `fills`: it says how
+        columns are read, which are categories, and centre and scale of numbers, also of an outcome that may
+        be any real number; {name: (centre, scale)} says them otherwise, and {name: None} not. An offset, an
+        exposure and weights are fields, too; `weights` may then be a name, whose field has the maximum.
     offset
         Name of a column that is added to η, in η's unit: a coefficient that is 1. With {name: (centre,
         scale)} value − centre is added, so that the intercept is that of a row with this offset, as chains
@@ -86,16 +85,10 @@ class Regression:
         As `offset`, for counts: name of a column such as "days", or {"days": (365, 100)}. ln(value/centre) is
         added to η, so that θ is about rates for the centre, without one for a unit. Not beside an offset.
     weights
-        {name: maximum} of a column of frequency weights, for example {"copies": 50}: a row's log-likelihood
-        counts w times, as if the row were there w times. The maximum is public; noise is in proportion to it:
-        where most weights are far below it, cap them beforehand.
-        In an experiment another weight is refused, in a release such a row counts as nothing. ε is that of a
-        row: if it stands for w persons, that of w persons together. Simulated rows are those of a table of
-        frequencies. Weights are no sampling weights: surveys with strata, clusters or sampling weights, whose
-        intervals follow from their design, are not covered.
-
-    Centres, scales, levels and fills are public: take them from codebooks and general knowledge, never from
-    the rows.
+        {name: maximum} of a column of frequency weights: a row's log-likelihood counts w times, as if the row
+        were there w times, and ε is that of a row: if it stands for w persons, of all of them. Noise is in
+        proportion to the maximum: where most weights are far below, cap them beforehand. Another weight is
+        refused, in a release such a row counts as nothing. Sampling weights and strata are not covered.
     """
 
     #: Attribute and argument of the constructor that says the family, with its default.

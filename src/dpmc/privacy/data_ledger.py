@@ -135,7 +135,12 @@ class DataLedger:
         except (TypeError, ValueError, RecursionError) as error:
             raise DpmcError(f"about: {shown(about)}: must be facts as JSON has them ({error})") from None
         with _opened(self.path, "r+b") as file:
-            _lock(file, self.path)
+            try:
+                files.lock(file, _waiting(self.path))
+            except OSError as error:
+                raise DpmcError(f"{self.path}: cannot be locked ({error.strerror or error})") from None
+            if not files.is_at(file, self.path):
+                raise DpmcError(f"{self.path}: was replaced or removed meanwhile")
             content = _read(self.path, file)
             header, *entries = content.records
             self._require_continued(content.records)
@@ -332,16 +337,6 @@ def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
     except OSError as error:
         text = f"cannot be {'read' if mode == 'rb' else 'written'} ({error.strerror or error})"
         raise DpmcError(f"{path}: {text}") from None
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Lock a ledger and check that its name still stands for the open file."""
-    try:
-        files.lock(file, _waiting(path))
-    except OSError as error:
-        raise DpmcError(f"{path}: cannot be locked ({error.strerror or error})") from None
-    if not files.is_at(file, path):
-        raise DpmcError(f"{path}: was replaced or removed meanwhile")
 
 
 def _waiting(path: Path) -> str:

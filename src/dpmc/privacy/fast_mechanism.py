@@ -20,7 +20,7 @@ from dpmc.base import Array, FastRule
 from dpmc.evaluators import kernels
 from dpmc.evaluators.generic import Evaluator
 from dpmc.evaluators.poisson import BoundedRows
-from dpmc.privacy.fast_rule import barker_threshold, batch_epsilon, batch_multiplier, multiplier
+from dpmc.privacy.fast_mh import barker_threshold, batch_epsilon, batch_multiplier, multiplier
 from dpmc.privacy.secure_noise import NoiseSource
 
 ANY_NUMBER = 1 << 62

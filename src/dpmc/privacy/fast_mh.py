@@ -1,4 +1,4 @@
-"""The calibration of DP-Fast MH, and the conditions under which it is valid (Zhang and Zhang 2023).
+"""The rule and the calibration of DP-Fast MH, and when they are valid (Zhang and Zhang 2023).
 
 p = max c_i / C is the largest probability with which a row is drawn, 1/n if all rows have one public bound;
 K = `most_rows`.
@@ -13,9 +13,29 @@ from dpmc.privacy.accountants import checked_delta, checked_epsilon
 from dpmc.privacy.accountants.fast_mh_profiles import worst
 from dpmc.privacy.accountants.gaussian import GaussianDp
 from dpmc.privacy.events import FastMetropolisQuery, GaussianQuery
-from dpmc.privacy.fast_rule import batch_epsilon, batch_multiplier, multiplier
 
 DELTA_ROUNDING = 1e-13  #: exceeds the rounding error of delta, relative to the probability before it
+
+
+def batch_epsilon(epsilon: float, most_rows: int, share: float) -> float:
+    """Return ε_0 = ε/(6Kp), p = `share` = max c_i / C: the limit for a row drawn once (Theorem 2)."""
+    return epsilon / (6.0 * most_rows * share)
+
+
+def batch_multiplier(epsilon: float, delta: float, most_rows: int, share: float) -> float:
+    """Return σ_1 = √(2 ln(2.5 Kp/δ)) / ε_0: noise sd over sensitivity on a minibatch; 0 if 2.5 Kp ≤ δ."""
+    logarithm = np.log(2.5 * most_rows * share / delta)
+    return float(np.sqrt(2.0 * max(logarithm, 0.0)) / batch_epsilon(epsilon, most_rows, share))
+
+
+def multiplier(epsilon: float, delta: float) -> float:
+    """Return σ_2 = √(2 ln(1.25/δ)) / ε: noise sd over sensitivity of the Gaussian mechanism (Theorem 1)."""
+    return float(np.sqrt(2.0 * np.log(1.25 / delta)) / epsilon)
+
+
+def barker_threshold(log_uniform: np.ndarray) -> np.ndarray:
+    """Return ln(u/(1 − u)) (...): Barker's test accepts a greater ℓ, with probability 1/(1 + e^−ℓ)."""
+    return log_uniform - np.log1p(-np.exp(log_uniform))
 
 
 def check_classical(epsilon: float, delta: float, noise_multiplier: float, remedy: str) -> None:

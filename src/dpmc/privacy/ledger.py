@@ -42,16 +42,11 @@ class Budget:
 class Ledger:
     """Queries reserved, performed and forfeited on one data set, against one budget.
 
-    A query takes two steps: `reserve` before it is computed, `perform` afterwards. A query that was
-    reserved but never performed (a crash) stays reserved, or is written off with `forfeit`; its budget is
-    never returned. So at most the reserved queries can be spent, and they fit the budget. Several chains on
-    the same data share one ledger. Not thread-safe.
-
-    Parameters
-    ----------
-    budget : None: no query is refused (non-private chains), but queries are still counted.
-    accountant : computes the cost of queries.
-    delta : delta at which a ledger without a budget reports the epsilon spent; None: it reports none.
+    A query takes two steps: `reserve` before it is computed, `perform` afterwards. A query that was reserved
+    but never performed (a crash) stays reserved, or is written off with `forfeit`; its budget is never
+    returned. So at most the reserved queries can be spent, and they fit the budget. Several chains on the
+    same data share one ledger. Not thread-safe. With `budget` None no query is refused (non-private chains),
+    but queries are counted, and `delta` is that at which ε spent is reported; None: it is not.
     """
 
     mode = "lab"

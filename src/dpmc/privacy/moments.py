@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmc.models.regression import Regression
-from dpmc.privacy.questions import INSIDE
+from dpmc.privacy.questions import RowQuestion, shortened
 
 
 class NoisyMoments(NamedTuple):
@@ -23,7 +23,7 @@ class NoisyMoments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MomentsQuestion:
+class MomentsQuestion(RowQuestion):
     """Σ zzᵀ and Σ zy of clipped rows; noise is s times the sensitivity of each of the two."""
 
     model: Regression
@@ -33,13 +33,11 @@ class MomentsQuestion:
 
     @property
     def size(self) -> int:
-        """Return p(p + 1)/2 + p."""
         p = len(self.model.design.coefficients)
         return p * (p + 3) // 2
 
     @property
     def sensitivity(self) -> float:
-        """Return that of both sums together."""
         return float(np.sqrt(2.0)) / self.noise_multiplier
 
     @property
@@ -56,11 +54,9 @@ class MomentsQuestion:
         """Return z (n, p) and y (n,), clipped; 0 for a row whose numbers are not finite."""
         with np.errstate(all="ignore"):
             z, y = self.model.design(rows), self.model.response(rows) - self.model.design.offset(rows)
-            norm, most = np.sqrt((z**2).sum(axis=1)), INSIDE * self.clip_z
-        usable = np.isfinite(norm) & np.isfinite(y)
-        z, y, norm = (np.where(usable, part.T, 0.0).T for part in (z, y, norm))
-        z = z * (most / np.maximum(norm, most))[:, None]
-        return z, np.clip(y, -self.clip_y, self.clip_y)
+            usable = np.isfinite((z**2).sum(axis=1)) & np.isfinite(y)
+        z, y = (np.where(usable, part.T, 0.0).T for part in (z, y))
+        return shortened(z, self.clip_z), np.clip(y, -self.clip_y, self.clip_y)
 
     def squares(self, rows: np.ndarray) -> np.ndarray:
         """Return Σ zzᵀ (p, p), without noise."""
@@ -68,15 +64,10 @@ class MomentsQuestion:
         return z.T @ z
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
         z, y = self.clipped(rows)
         i, j = np.triu_indices(z.shape[1])
         twice, (square_sd, product_sd) = np.where(i == j, 1.0, np.sqrt(2.0)), self.noise_sds
         return np.column_stack([z[:, i] * z[:, j] * twice / square_sd, z * (y / product_sd)[:, None]])
-
-    def total(self, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,)."""
-        return np.asarray(self.of_rows(rows).sum(axis=0))
 
     def moments(self, numbers: np.ndarray) -> NoisyMoments:
         """Return noisy sums from their numbers (N,)."""

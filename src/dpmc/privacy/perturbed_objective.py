@@ -25,7 +25,7 @@ import numpy as np
 
 from dpmc.models.families import Bernoulli
 from dpmc.models.regression import LogisticRegression
-from dpmc.privacy.questions import INSIDE
+from dpmc.privacy.questions import shortened
 
 ROUNDED_UP = 1.0 + 1e-12  #: more than rounding errors
 
@@ -65,10 +65,9 @@ class PerturbedLogit:
         """Return Σ ∇ℓ_j and Σ ∇²ℓ_j (p + 1, p) at θ (p,), without noise; a row that is not finite is 0."""
         with np.errstate(all="ignore"):
             z, offset = self.model.design(rows), self.model.design.offset(rows) + np.zeros(len(rows))
-            norm, most = np.sqrt((z**2).sum(axis=1)), INSIDE * self.clip
-        usable = np.isfinite(norm) & np.isfinite(offset)
-        z, norm, offset = (np.where(usable, part.T, 0.0).T for part in (z, norm, offset))
-        z = z * (most / np.maximum(norm, most))[:, None]
+            usable = np.isfinite((z**2).sum(axis=1)) & np.isfinite(offset)
+        z, offset = (np.where(usable, part.T, 0.0).T for part in (z, offset))
+        z = shortened(z, self.clip)
         eta, y = z @ theta + offset, (self.model.response(rows) > 0.5).astype(float)
         p = Bernoulli().mean(eta)
         return np.vstack([-Bernoulli().score(eta, y) @ z, (z * (p * (1.0 - p))[:, None]).T @ z])

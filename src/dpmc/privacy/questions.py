@@ -45,7 +45,25 @@ SHORTEST = 1e-150  #: length of Tz from which its square is no subnormal number;
 FARTHEST = 3.0  #: bound of the logarithm of a row's length
 
 
-class ClippedQuestion:
+class RowQuestion:
+    """A question whose answer is computed row by row."""
+
+    @abstractmethod
+    def of_rows(self, rows: np.ndarray) -> np.ndarray: ...
+
+    def total(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(self.of_rows(rows).sum(axis=0))
+
+
+def shortened(vectors: np.ndarray, clip: float) -> np.ndarray:
+    """Return vectors (n, N) clipped to Euclidean norm `clip`, 0 for one whose norm is not finite."""
+    with np.errstate(all="ignore"):
+        norm, most = np.sqrt((vectors**2).sum(axis=1)), INSIDE * clip
+    usable = np.isfinite(norm)
+    return (np.where(usable, vectors.T, 0.0) * (most / np.maximum(np.where(usable, norm, 0.0), most))).T
+
+
+class ClippedQuestion(RowQuestion):
     """Σ clip(v(x_j)), vectors v of a subclass clipped to Euclidean norm `clip`."""
 
     clip: float
@@ -62,21 +80,10 @@ class ClippedQuestion:
 
     def clipped(self, rows: np.ndarray) -> np.ndarray:
         """Return each row's clipped vector (n, N)."""
-        vectors = self.vectors(rows)
-        with np.errstate(all="ignore"):
-            norm = np.sqrt((vectors**2).sum(axis=1))
-        usable = np.isfinite(norm)
-        most = INSIDE * self.clip
-        factor = np.where(norm > most, most / np.where(norm > most, norm, 1.0), 1.0)
-        return np.where(usable[:, None], vectors, 0.0) * factor[:, None]
+        return shortened(self.vectors(rows), self.clip)
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
         return self.clipped(rows) / self.noise_sd
-
-    def total(self, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,)."""
-        return np.asarray(self.of_rows(rows).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +97,6 @@ class SumQuestion(ClippedQuestion):
 
     @property
     def size(self) -> int:
-        """Return the number of summaries."""
         return len(self.centre)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
@@ -110,7 +116,6 @@ class GradientQuestion(ClippedQuestion):
 
     @property
     def size(self) -> int:
-        """Return the number of parameters."""
         return len(self.theta)
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
@@ -149,31 +154,27 @@ class ScoreQuestion:
     def __post_init__(self) -> None:
         assert 0.0 < self.share <= LARGEST_SHARE  # the lemma's condition
 
+    #: σ_s, σ_h, σ_q and σ_χ.
     @property
     def noise_sd(self) -> float:
-        """Return σ_s."""
         most = self.model.design.largest_weight
         return most * 2.0 * self.bound / (self.sensitivity * np.sqrt(1.0 - self.share))
 
     @property
     def information_sd(self) -> float:
-        """Return σ_h."""
         most = self.model.design.largest_weight
         return most * self.largest_information / (self.sensitivity * np.sqrt(self.share))
 
     @property
     def squares_sd(self) -> float:
-        """Return σ_q."""
         return np.sqrt(2.0) * self.bound * self.noise_sd
 
     @property
     def spread_sd(self) -> float:
-        """Return σ_χ."""
         return np.sqrt(2.0) * self.table.clip**2 * self.noise_sd / self.bound
 
     @property
     def size(self) -> int:
-        """Return the number of numbers."""
         p = len(self.theta)
         return p + p * (p + 1) // 2 + 1 + self.asks_spread
 
@@ -200,7 +201,6 @@ class ScoreQuestion:
         return np.where(usable[:, None], unit, 0.0), s, m, chi, copies
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
         unit, s, m, chi, copies = self._parts(rows)
         i, j = np.triu_indices(len(self.theta))
         twice = np.where(i == j, 1.0, np.sqrt(2.0))
@@ -210,7 +210,6 @@ class ScoreQuestion:
         return np.concatenate(columns[: 3 + self.asks_spread], axis=1) * copies[:, None]
 
     def total(self, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,)."""
         unit, s, m, chi, copies = self._parts(rows)
         information = (unit * (copies * m)[:, None]).T @ unit
         squares, spread = (copies * s**2).sum(), (copies * chi).sum()
@@ -236,7 +235,7 @@ class ScoreQuestion:
 
 
 @dataclass(frozen=True, eq=False)
-class LengthQuestion:
+class LengthQuestion(RowQuestion):
     """Σ clip(ln(a ‖Tz‖/√p), ±3) at one public θ: how far T is from making rows white. Sensitivity 6."""
 
     model: Regression
@@ -252,7 +251,6 @@ class LengthQuestion:
         return 2.0 * FARTHEST / self.sensitivity
 
     def of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return each row's numbers (n, N), in units of their noise."""
         model = fresh(self.model)
         z = model.design(rows)
         tz = z @ self.whitening
@@ -261,7 +259,3 @@ class LengthQuestion:
             length = np.sqrt((tz**2).sum(axis=1) / len(self.theta)) * self.table.root(eta)
             logs = np.clip(np.log(length), -FARTHEST, FARTHEST)
         return np.where(np.isnan(logs), 0.0, logs)[:, None] / self.noise_sd
-
-    def total(self, rows: np.ndarray) -> np.ndarray:
-        """Return their sum (N,)."""
-        return np.asarray(self.of_rows(rows).sum(axis=0))

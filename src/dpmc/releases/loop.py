@@ -116,7 +116,9 @@ def release(
     try_cell(cell)
     run = begin_release(cell, price, plan)
     about = json.loads(json.dumps(facts(asked, Role.ENTRY) | facts(run, Role.ENTRY)))
-    wanted = identity(asked, run, plan) | {"ledger": ledger.header["id"]}
+    # Whoever resumes the run must have equal ones.
+    public = public_facts(asked) | public_facts(run) | {"lengths": plan, "opendp": version("opendp")}
+    wanted = {key: digest(value) for key, value in public.items()} | {"ledger": ledger.header["id"]}
     with ONE_AT_A_TIME, one_blas_thread(), alone(output):
         partial, unfinished = None, None
         name = secrets.token_hex(16)  # by which the entry of a killed run is found again
@@ -180,12 +182,6 @@ def priced(cell: Cell[Setting], resumed: bool) -> tuple[Cell[Setting], Price, Pl
     cell = dataclasses.replace(cell, epsilon=canonical_epsilon(epsilon), delta=left, algorithm=algorithm)
     cell.require_enough()
     return cell, price, Plan.of(cell, resumed)
-
-
-def identity(asked: Cell[Setting], run: Run, plan: Plan) -> dict[str, str]:
-    """Return a digest of each public fact of a run, by name; whoever resumes it must have equal ones."""
-    public = public_facts(asked) | public_facts(run) | {"lengths": plan, "opendp": version("opendp")}
-    return {name: digest(value) for name, value in public.items()}
 
 
 def begin_release(cell: Cell[Setting], price: Price, plan: Plan) -> Run:

@@ -54,10 +54,8 @@ def posterior(
     prior_sd
         Another normal prior around 0: one standard deviation, or (d,), one per parameter. None: the model's.
         For `noisy-statistics` one number, of Gaussian models only.
-    draws, chains
-        Independent draws of each chain, and chains.
-    seed
-        Seed of the draws. Equal arguments give equal draws.
+    draws, chains, seed
+        Independent draws of each chain, chains, and the seed: equal arguments give equal draws.
 
     Returns
     -------

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpmc.common.errors import DpmcError
 from dpmc.data.chain_files import ResultOrFile
-from dpmc.privacy import accountants, composition
+from dpmc.privacy import accountants
+from dpmc.privacy.accountants import basic
 from dpmc.privacy.accountants.persons import of_persons
 from dpmc.privacy.events import from_json
 from dpmc.results import as_tree
@@ -26,24 +27,14 @@ class Joint(NamedTuple):
 def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf without privacy.
 
-    Runs that only repeat an earlier one (equal arguments, equal chains) tell nothing new; leave them out.
+    `runs` are chain files or releases, or results of `dpmc.sample` and `dpmc.release`, for persons with
+    equally many rows; those that only repeat an earlier one tell nothing new: leave them out. Without `delta`
+    ε and δ are added, which holds for every algorithm. With it ε is that of all queries together at this δ,
+    for Gaussian noise on all rows: at the sum of the runs' δ it is smaller than the sum of their ε.
 
-    Parameters
-    ----------
-    runs
-        Chain files or releases, or results of `dpmc.sample` and `dpmc.release`, all on the same rows and
-        for persons with equally many of them.
-    delta
-        None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all queries
-        together at this δ, for queries with Gaussian noise on all rows. At the sum of the runs' δ it is
-        smaller than the sum of their ε.
-
-    Raises
-    ------
-    DpmcError
-        For a file that cannot be read, and runs with different `rows_per_person`. With `delta` for discrete
-        noise, whose price has a δ of its own, and for noise on batches: its accountants do not cover runs
-        that were chosen by earlier results (docs/explanation/accounting.md).
+    Raises DpmcError for a file that cannot be read, and runs with different `rows_per_person`; with `delta`
+    for discrete noise, whose price has a δ of its own, and for noise on batches, whose accountants do not
+    cover runs that were chosen by earlier results (docs/explanation/accounting.md).
     """
     ledgers = [json.loads(str(as_tree(run).attrs["ledger"])) for run in runs]
     units = sorted({int(ledger.get("rows_per_person", 1)) for ledger in ledgers})
@@ -56,7 +47,7 @@ def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     if delta is None:
         spent = [_spent(ledger) for ledger in ledgers]
         epsilons, deltas = zip(*spent, strict=True)
-        return Joint(*composition.total(epsilons, deltas), unit)
+        return Joint(*basic.total(epsilons, deltas), unit)
     if any(ledger.get("prices") for ledger in ledgers):
         raise DpmcError("delta: discrete noise of a release has a price; leave delta out to add ε and δ")
     events = [
@@ -86,7 +77,7 @@ def joint_ledger(trees: Sequence["xarray.DataTree"]) -> str:
     merged |= {"rows_per_person": joint.rows_per_person, "epsilon_spent": None, "budget": None}
     if joint.delta:
         pairs = [_spent({**ledger, "prices": []}) for ledger in ledgers]
-        epsilon, delta = composition.total(*zip(*pairs, strict=True))
+        epsilon, delta = basic.total(*zip(*pairs, strict=True))
         merged |= {"epsilon_spent": epsilon, "budget": {"epsilon": epsilon, "delta": delta}}
     return json.dumps(merged, sort_keys=True)
 
@@ -98,4 +89,4 @@ def _spent(ledger: dict[str, Any]) -> tuple[float, float]:
         return float("inf"), 0.0
     prices = ledger.get("prices", [])
     epsilons = [float(ledger["epsilon_spent"]), *(price["epsilon"] for price in prices)]
-    return composition.total(epsilons, [delta, *(price["delta"] for price in prices)])
+    return basic.total(epsilons, [delta, *(price["delta"] for price in prices)])

@@ -35,24 +35,19 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
 
     If the model is tempered (T = n₀/n < 1), draws are those of a posterior that is wider than that of all
     rows. Its `sd` is then √T times that of the draws, and the interval is mean ± z √(sd² + mcse²), z a
-    quantile of the normal distribution. That is right for a posterior which is nearly normal and in which
-    the prior has little weight beside n₀ rows: regressions and other regular models with n₀ much larger than
-    the number of parameters. It is exact for a linear regression with known sd and a flat prior. `sd`,
+    quantile of the normal distribution: right for a posterior which is nearly normal and in which the prior
+    has little weight beside n₀ rows, exact for a linear regression with known sd and a flat prior. `sd`,
     `lower` and `upper` are NaN where it is wrong: for the catalogue's banana, mixture and circle, for
-    `noisy-statistics`, and for a parameter whose draws have a skewness beyond 1. Without tempering, `lower`
-    and `upper` are quantiles of the draws.
-
-    Of a parameter that some chain never moved only `mean` and `sd_draws` are numbers, the others are NaN, and
-    a warning names it.
-
-    No interval contains the bias of clipped rows. The table is a function of draws alone, so that it may be
-    released with them.
+    `noisy-statistics`, and for draws of a skewness beyond 1. Without tempering, `lower` and `upper` are
+    quantiles of the draws. Of a parameter that some chain never moved only `mean` and `sd_draws` are numbers,
+    and a warning names it. No interval contains the bias of clipped rows. The table is a function of draws
+    alone, so that it may be released with them.
 
     Parameters
     ----------
     runs
-        Results of `dpmc.sample` or `dpmc.release`, or files of them, of the same model and rows; their
-        chains are joined.
+        Results of `dpmc.sample` or `dpmc.release`, or files of them, of the same model and rows; their chains
+        are joined.
     level
         Posterior probability of the interval.
 
@@ -70,9 +65,10 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
     """
     import pandas
 
-    level = checked("summary: level", real, level)
-    if not runs or not 0.0 < level < 1.0:
-        raise DpmcError(f"summary: needs runs, and a level between 0 and 1, not {shown(level)}")
+    interval_sds(level)  # raises for a wrong level
+    level = float(level)
+    if not runs:
+        raise DpmcError("summary: needs runs")
     trees = [as_tree(run) for run in runs]
     require_alike(trees, "summary")
     halves = [second_half_draws(tree) for tree in trees]
@@ -95,6 +91,14 @@ def summary(*runs: ResultOrFile, level: float = 0.9) -> pandas.DataFrame:
         table.loc[unmoved(draws).any(axis=0), table.columns.difference(["mean", "sd_draws"])] = np.nan
     table.attrs = {"temperature": temperature, "level": level, "interval": how}
     return table
+
+
+def interval_sds(level: float) -> float:
+    """Return how many sds an interval reaches on each side; raise DpmcError for a wrong level."""
+    number = checked("level", real, level)
+    if not 0.0 < number < 1.0:
+        raise DpmcError(f"level: {shown(level)} must be between 0 and 1")
+    return NormalDist().inv_cdf(0.5 + 0.5 * number)
 
 
 def _interval(

@@ -52,12 +52,9 @@ def sample(
     `checkpoint`: file to which the state is saved before a block, if `checkpoint_seconds` have passed, and
     again when runs finish; from it a killed job is resumed. The caller deletes it. Runs that had finished
     when it was saved are not returned again: the caller has got them by `finished(cell, chains)`.
-    `progress(done, total)` is called after every block.
-
-    `private_listener(sds)` is called after every block with the standard deviations of the log ratios' noise
-    (chains, iterations), NaN if none was drawn. They are private diagnostics: for DP Barker √(2 − s²) is a
-    function of the rows in the batch, and no ε covers it. Use it for generated or public data only, as the
-    search of hyperparameters does.
+    `progress(done, total)` is called after every block, and `private_listener(sds)` with the standard
+    deviations of the log ratios' noise (chains, iterations), NaN if none was drawn: private diagnostics,
+    since for DP Barker √(2 − s²) is a function of the rows in the batch. Use it for public data only.
 
     Raises DpmcError for a seed without a start point, a budget that cannot be kept, and a model whose methods
     return wrong results (`models.trial`).

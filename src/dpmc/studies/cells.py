@@ -68,10 +68,8 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a model: from a file, from a user's rows, or generated as in the study.
 
-    Rows are in the file `rows`, in a table `file`, or in that of the study. It has at least as many
-    `starts` as the study needs. `exact`: with the exact posterior, for evaluation; that of private rows is as
-    private as they are. Raises DpmcError for a file with another model or number of rows than the
-    study's.
+    Rows are in the file `rows`, in a table `file`, or in that of the study. `exact`: with the exact
+    posterior, as private as the rows. Raises DpmcError for a file of another model or number of rows.
     """
     from dpmc.data import datasets  # slow to import, and needed only here
 
@@ -123,11 +121,7 @@ def make_cell(study: Study, problem: S, method: str, epsilon: str, given: Source
 
 
 def source_version(study: Study, model: str) -> str:
-    """Return a hash of the source of a user's model; "" for models of dpmc, whose data have a version.
-
-    It covers the modules beside the model that it imports. "" too for an installed model: its package
-    should have a version of its own.
-    """
+    """Return a hash of the source of a user's model and of the modules beside it; "" for installed ones."""
     name = study.model(model).model
     file = sources.file_beside(name, study.path.parent, Path()) if ":" in name else None
     return sources.sources_version(file, without=("dpmc",)) if file else ""
@@ -136,9 +130,8 @@ def source_version(study: Study, model: str) -> str:
 def accountant_versions(study: Study, model: str, method: str, epsilon: str = "") -> dict[str, str]:
     """Return name -> version of the accountants that decide a cell's iterations, noise or recorded ε.
 
-    `epsilon` is that of the cell, or "" for all of the method's. Empty if the cell has neither a budget
-    nor an ε per iteration. While hyperparameters are missing or wrong, so that the queries are not known:
-    all accountants that the method's accountant or preset may select.
+    `epsilon`: of the cell, or "" for all of the method's. While hyperparameters are missing or wrong, so that
+    the queries are not known: all accountants that the method's accountant or preset may select.
     """
     spec, about = study.method(method), study.model(model)
     private = [other for other in study.epsilons(model, method) if other != "inf"]

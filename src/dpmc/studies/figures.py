@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, RootModel, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, RootModel, model_validator
 
 from dpmc.algorithms import ALGORITHMS
 from dpmc.common.errors import DpmcError
@@ -17,7 +17,7 @@ from dpmc.common.values import shown
 from dpmc.metrics.table import METRICS, is_metric
 from dpmc.models import MODELS
 from dpmc.studies.documents import Document, beside, read_document
-from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, validated
+from dpmc.studies.keys import Epsilon, Keys, Label, Number, Text, Texts, key, told, validated
 from dpmc.studies.study import Study
 
 TABLE_NAMES = (
@@ -49,17 +49,15 @@ def _limits(value: tuple[float, ...]) -> tuple[float, ...]:
     return value
 
 
-Real = Annotated[float, Field(strict=True, allow_inf_nan=False), WithJsonSchema({"rule": "number"})]
-Limits = Annotated[
-    tuple[Real, ...], AfterValidator(_limits), WithJsonSchema({"rule": "two numbers, the smaller first"})
-]
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False), told("number")]
+Limits = Annotated[tuple[Real, ...], AfterValidator(_limits), told("two numbers, the smaller first")]
 Kind: TypeAlias = Literal[tuple(KINDS)]  # type: ignore[valid-type]
 Width = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Function = Annotated[Text, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$")]
 Metrics = Annotated[
     Texts,
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    WithJsonSchema({"rule": "text, or list of texts"}),
+    told("text, or list of texts"),
 ]
 
 

@@ -28,10 +28,8 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     """Return the hyperparameters of a cell from config/hyperparameters.
 
     They are looked up under the method's label, else its `settings_of`; there under the model's label,
-    else its `settings_of`. With `hyperparameters: tuned` they are those found by a search, except for
-    algorithms that are never searched. There are none to look up if all have a default or follow from ε.
-
-    Raises MissingSettings if there are none, DpmcError if the file is wrong.
+    else its `settings_of`. Raises MissingSettings if there are none, unless all have a default or follow
+    from ε, and DpmcError if the file is wrong.
     """
     spec = study.method(method)
     cls = algorithm_class(spec.algorithm)
@@ -40,9 +38,8 @@ def pinned_hyperparameters(study: Study, model: str, method: str) -> SourcedValu
     file = beside(study.path, "hyperparameters", name)
     if file.is_file():
         document = read_document(file)
-        validated(
-            RootModel[dict[str, dict[str, dict[str, Any]]]], document
-        )  # method -> model -> name -> value
+        of_methods = RootModel[dict[str, dict[str, dict[str, Any]]]]  # -> model -> name -> value
+        validated(of_methods, document)
         for key in (method, spec.settings_of):
             for label in (model, study.model(model).settings_of):
                 if label in document.content.get(key, {}):

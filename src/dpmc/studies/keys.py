@@ -1,7 +1,7 @@
 """The keys of a study's file, declared once: meaning, rule and default of each.
 
-Reading, checks, the tables of config/README.md and the JSON schema (`python -m dpmc.studies`) follow from
-these fields. `study.Study` is what they mean, with every default filled in.
+Reading, checks, the tables of config/README.md and the JSON schema (`docs/tools/study_keys.py`) follow
+from these fields. `study.Study` is what they mean, with every default filled in.
 """
 
 import math
@@ -97,50 +97,26 @@ def _different(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
+def told(rule: str, *any_of: dict[str, Any], **other: Any) -> WithJsonSchema:
+    """Say the rule of a value in words, and in the JSON schema for editors."""
+    return WithJsonSchema({"rule": rule, **({"anyOf": [*any_of]} if any_of else {}), **other})
+
+
+NUMBER = {"type": "number", "exclusiveMinimum": 0}
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 Label = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Count = Annotated[StrictInt, Field(ge=1, le=MOST)]
 Number = Annotated[StrictInt, Field(ge=1, le=100_000)]  # of seeds and the like
-Data = Annotated[
-    Text,
-    AfterValidator(_data),
-    WithJsonSchema(
-        {"rule": "data set, or your own rows: `.csv`, `.csv.gz`, `.parquet`, `.xlsx`", "type": "string"}
-    ),
-]
-Delta = Annotated[
-    float | str,
-    BeforeValidator(_delta),
-    WithJsonSchema(
-        {
-            "rule": "> 0, < 1/n, or as `0.1/n`",
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-                {"type": "string", "pattern": f"^{OVER_N}$"},
-            ],
-        }
-    ),
-]
-Epsilon = Annotated[
-    str,
-    BeforeValidator(_epsilon),
-    WithJsonSchema(
-        {"rule": "> 0, or `inf`", "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}
-    ),
-]
+OWN_OR_SET = "data set, or your own rows: `.csv`, `.csv.gz`, `.parquet`, `.xlsx`"
+Data = Annotated[Text, AfterValidator(_data), told(OWN_OR_SET, type="string")]
+DELTAS = ({**NUMBER, "exclusiveMaximum": 1}, {"type": "string", "pattern": f"^{OVER_N}$"})
+Delta = Annotated[float | str, BeforeValidator(_delta), told("> 0, < 1/n, or as `0.1/n`", *DELTAS)]
+Epsilon = Annotated[str, BeforeValidator(_epsilon), told("> 0, or `inf`", NUMBER, {"const": "inf"})]
 Epsilons = Annotated[tuple[Epsilon, ...], Field(min_length=1), AfterValidator(_different)]
 Which = Literal["published", "tuned"]
-Start = Annotated[
-    float | str,
-    BeforeValidator(_start),
-    WithJsonSchema(
-        {
-            "rule": "`perturbed`, `'true'` or > 0",
-            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"enum": ["perturbed", "true"]}],
-        }
-    ),
-]
+STARTS_TOLD = told("`perturbed`, `'true'` or > 0", NUMBER, {"enum": ["perturbed", "true"]})
+Start = Annotated[float | str, BeforeValidator(_start), STARTS_TOLD]
 
 
 class Keys(BaseModel):

@@ -38,11 +38,7 @@ def study_files(places: str | list[str]) -> dict[str, Path]:
 
 
 def _known_studies() -> dict[str, Path]:
-    """Return name -> file of all studies that are found by name.
-
-    The places are those of the environment variable DPMC_STUDIES, config/studies in the current folder, and
-    the studies that come with dpmc; the first one with a name counts.
-    """
+    """Return name -> file of all studies that are found by name: in DPMC_STUDIES, here, else of dpmc."""
     places = [*os.environ.get(PLACES, "").split(os.pathsep), "config/studies", shipped("config", "studies")]
     known: dict[str, Path] = {}
     for place in map(str, filter(None, places)):
@@ -81,9 +77,11 @@ def study_of(content: dict[str, Any], path: Path = Path("study.yaml")) -> Study:
 def _study(document: Document, asking: tuple[str, ...]) -> Study:
     """Return the study of a document; raise DpmcError for the first broken rule."""
     keys, path = validated(StudyKeys, document), document.path
-    # Modules of users' models and figures may lie beside the study.
+    # Modules of users' models and figures may lie beside the study; those of dpmc's studies are found last.
     if (folder := str(path.parent.resolve())) not in sys.path:
         sys.path.insert(0, folder)
+    if (folder := str(shipped("config", "studies"))) not in sys.path:
+        sys.path.append(folder)
     study = _with_defaults(keys, document)
     others: dict[str, Study] = {}
     for label, spec in keys.methods.items():
@@ -214,10 +212,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
             refuse(f"does not run it on {model!r}")
         ours, theirs = study.models[model], other.models[model]
         # A comparison with chains of other data or another budget would be wrong.
-        for this, that, keys in (
-            (ours, theirs, of_rows),
-            (study, other, of_run),
-        ):
+        for this, that, keys in ((ours, theirs, of_rows), (study, other, of_run)):
             for key in keys:
                 here, there = getattr(this, key), getattr(that, key)
                 if here != there:
@@ -232,8 +227,7 @@ def _reused_method(label: str, spec: MethodSpec, study: Study, other: Study) -> 
 def _check_cells(study: Study) -> None:
     """Raise DpmcError for too many chains, cells without an end, an invalid δ, or wrong hyperparameters.
 
-    A data set holds a start point for each chain, `MOST_STARTS` at most. Missing hyperparameters are allowed:
-    they may be given on the command line.
+    Missing hyperparameters are allowed: they may be given on the command line.
     """
     if study.seeds * study.chains > MOST_STARTS:
         rule = f"must be at most {MOST_STARTS // study.chains} with {study.chains} chains a run"
@@ -256,8 +250,7 @@ def _check_cells(study: Study) -> None:
         name = study.model(model).model
         # A user's model is a program: reading a study does not run it.
         dimension = None if ":" in name else len(definition(name).true_theta)
-        # Hyperparameters are checked alike at every budget, and otherwise without one.
-        # Reversed, so that the first ε of each kind remains.
+        # The first ε of each kind: all budgets are checked alike.
         first = {epsilon == "inf": epsilon for epsilon in reversed(study.epsilons(model, method))}
         for epsilon in first.values():
             check_hyperparameters(study, method, given, dimension, epsilon)

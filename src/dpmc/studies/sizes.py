@@ -11,9 +11,9 @@ MANY_JOBS = 16  #: if so many may run at once, a long method is split, so that n
 MOST_SEEDS = 20  #: of a job: Snakemake compares each file that it wants with all outputs of a rule
 FEW_SEEDS = 10  #: of a cell that takes long
 
-#: rule -> megabytes and minutes that its jobs ask for; twice as much each time that one is sent again. The
-#: study thesis took at most 734 MB and 4 minutes (sample), 480 and 0.3 (evaluate), 442 and 1 (tune). Four
-#: jobs of data, or evaluate, may be one of a cluster (profiles), and ask for the minutes of one that samples.
+#: rule -> megabytes and minutes that its jobs ask for. The study thesis took at most 734 MB and 4 minutes
+#: (sample), 480 and 0.3 (evaluate), 442 and 1 (tune). Four jobs of data, or evaluate, may be one of a cluster
+#: (profiles), and ask for the minutes of one that samples.
 JOB_NEEDS: dict[str, tuple[int, int]] = {
     "budgets": (500, 20),
     "data": (1000, 15),

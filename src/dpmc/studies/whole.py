@@ -34,8 +34,8 @@ def parts(study: Study) -> list[tuple[str, str]]:
 def read_whole(study: Study, *paths: Path) -> DataFrame:
     """Return metrics files as one table, as `read_metrics`.
 
-    Raises DpmcError as that does, and for <study>/metrics.csv or <study>/metrics/<model>.csv without rows
-    that the study's cells must have. Other files may have any rows.
+    Raises DpmcError for <study>/metrics.csv or <study>/metrics/<model>.csv without rows that the study's
+    cells must have. Other files may have any rows.
     """
     for path in paths:
         whole = path.name == "metrics.csv" and path.parent.name == study.name

@@ -42,21 +42,10 @@ _KINDS = (
 ACCOUNTANTS.update({kind.name: kind() for kind in (*_KINDS, FastMetropolisPld)})
 
 # In this order `resolve` looks for kinds: accountants of batches bound Gaussian queries too, not vice versa.
+_IN_ORDER = FastMetropolisQuery, BarkerQuery, SubsampledGaussianQuery, GaussianQuery, ApproximateQuery
 PRESETS: dict[str, dict[type[Query], str]] = {
-    "thesis": {
-        FastMetropolisQuery: "fast-mh-pld",
-        BarkerQuery: "rdp",
-        SubsampledGaussianQuery: "replace-pld",
-        GaussianQuery: "tight",
-        ApproximateQuery: "basic",
-    },
-    "tight": {
-        FastMetropolisQuery: "fast-mh-pld",
-        BarkerQuery: "barker-pld",
-        SubsampledGaussianQuery: "wor-pld",
-        GaussianQuery: "tight",
-        ApproximateQuery: "basic",
-    },
+    "thesis": dict(zip(_IN_ORDER, "fast-mh-pld rdp replace-pld tight basic".split(), strict=True)),
+    "tight": dict(zip(_IN_ORDER, "fast-mh-pld barker-pld wor-pld tight basic".split(), strict=True)),
 }
 """Preset -> kind of query -> accountant: those of the thesis, and the tightest of dpmc.
 

@@ -26,31 +26,18 @@ MOST_ITERATIONS = 10**18
 class Accountant(ABC):
     """Upper bounds on the privacy loss of adaptively composed queries.
 
-    A subclass is a frozen dataclass without fields; the package lists its instance in `ACCOUNTANTS`.
-
-    Attributes
-    ----------
-    name, version
-        Written into every ledger; the version changes when any result changes by more than rounding (epsilon:
-        than its resolution).
-    handles
-        The kinds of queries that it is meant for. All accept an exact answer (`NonPrivateQuery`), for
-        which delta is 1 and epsilon infinite.
-    beside
-        Further kinds that it can bound, for runs that mix kinds.
-    epsilon_resolution
-        `epsilon` is rounded up by at most this relative amount; 0: to a double.
-    is_filter
-        Whether the total stays valid if the kind and noise of the next query depend on earlier answers.
-        Every accountant is valid for queries fixed before the first one, in any order and stopped at any
-        time (docs/explanation/accounting.md).
+    A subclass is a frozen dataclass without fields; the package lists its instance in `ACCOUNTANTS`. Every
+    accountant is valid for queries fixed before the first one, in any order and stopped at any time
+    (docs/explanation/accounting.md). All accept an exact answer (`NonPrivateQuery`), for which delta is 1 and
+    epsilon infinite.
     """
 
-    name: ClassVar[str]
-    version: ClassVar[str]
-    handles: ClassVar[tuple[type[Query], ...]]
-    beside: ClassVar[tuple[type[Query], ...]] = ()
-    epsilon_resolution: ClassVar[float] = 0.0
+    name: ClassVar[str]  # with the version in every ledger
+    version: ClassVar[str]  # changes with any result by more than rounding (epsilon: than its resolution)
+    handles: ClassVar[tuple[type[Query], ...]]  # kinds of queries that it is meant for
+    beside: ClassVar[tuple[type[Query], ...]] = ()  # that it can bound, too, in runs that mix kinds
+    epsilon_resolution: ClassVar[float] = 0.0  # relative, by which epsilon is rounded up; 0: to a double
+    #: Whether the total stays valid if kind and noise of the next query depend on earlier answers.
     is_filter: ClassVar[bool] = False
 
     @abstractmethod

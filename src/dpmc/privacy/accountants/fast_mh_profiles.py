@@ -71,7 +71,6 @@ class Multiplicities:
 
     @property
     def scale(self) -> float:
-        """Return the scale for a row drawn once."""
         return min(1.0, self.once)
 
     def tails(self, epsilon: Vector) -> Tails:
@@ -118,11 +117,9 @@ class PoissonBatch:
 
     @property
     def scale(self) -> float:
-        """Return the scale for the mean number of rows."""
         return drawn(math.ceil(self.mean), self.n) * min(1.0, self.once)
 
     def tails(self, losses: Vector) -> Tails:
-        """Return the mean over the levels; the far tail counts as an infinite loss."""
 
         def batch(draws: int) -> Pair:
             return Amplified(Multiplicities(draws, self.n, self.once, self.noisy), drawn(draws, self.n))
@@ -151,11 +148,9 @@ class Maximum:
 
     @property
     def scale(self) -> float:
-        """Return the largest scale: smaller losses matter less."""
         return max(profile.scale for profile in self.profiles)
 
     def tails(self, losses: Vector) -> Tails:
-        """Return the tails of the pair whose curve is highest at each loss."""
         return highest([profile.tails(losses) for profile in self.profiles], losses)
 
 

@@ -50,21 +50,13 @@ NEGLIGIBLE = 28.0
 class Discretised:
     """A symmetric loss distribution on multiples of `step`: one query, rounded up.
 
-    Compared by identity, so that results for it can be cached.
-
-    Attributes
-    ----------
-    step : the grid's step.
-    index : (m,) losses in steps, increasing.
-    log_mass : (m,) ln of their probabilities.
-    infinite : probability of an infinite loss.
-    known : cache of `moments` by s.
+    Compared by identity, so that results for it can be cached; `known` caches `moments` by s.
     """
 
     step: float
-    index: NDArray[np.int64]
-    log_mass: Vector
-    infinite: float
+    index: NDArray[np.int64]  # (m,) losses in steps, increasing
+    log_mass: Vector  # (m,) ln of their probabilities
+    infinite: float  # probability of an infinite loss
     known: dict[float, tuple[float, float, float]] = field(default_factory=dict, repr=False)
 
     def tilted(self, s: float) -> tuple[float, Vector]:
@@ -284,11 +276,13 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
     below = max(-(_moments(parts, tilt - t)[0] - centre + NEGLIGIBLE) / t for t in shifts)
     step = parts[0][0].step
     most = sum(count * int(part.index[-1]) for part, count in parts)
-    least = sum(count * int(part.index[0]) for part, count in parts)
+    lowest = sum(count * int(part.index[0]) for part, count in parts)
     # Not beyond the losses that are possible.
-    start = min(max(math.floor(below / step), least), math.floor(epsilon / step))
+    start = min(max(math.floor(below / step), lowest), math.floor(epsilon / step))
     end = max(min(math.ceil(above / step), most), math.ceil(epsilon / step) + 2)
-    return start, _fast_length(end - start + 1)
+    least = end - start + 1
+    power = max(0, least.bit_length() - 4)  # a length m 2^e with a fast FFT
+    return start, min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
 
 
 def _largest_loss(profile: Profile) -> float:
@@ -314,12 +308,6 @@ def _grid(last: int) -> NDArray[np.int64]:
         pieces.append(np.arange(end + stride, min(2 * end, last + stride) + 1, stride))
         end *= 2
     return np.concatenate(pieces)
-
-
-def _fast_length(least: int) -> int:
-    """Return the least m 2^e >= `least` with m in 8, 9, 10, 12, 15: lengths with a fast FFT."""
-    power = max(0, least.bit_length() - 4)
-    return min(m << e for e in (power, power + 1) for m in (8, 9, 10, 12, 15) if m << e >= least)
 
 
 def grid_step(scale: float, epsilon: float) -> float:

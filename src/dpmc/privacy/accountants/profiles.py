@@ -76,7 +76,6 @@ class Shift:
         return min(1.0, self.d)
 
     def tails(self, epsilon: Vector) -> Tails:
-        """Return the probabilities of x > epsilon/d + d/2."""
         edge = epsilon / self.d + 0.5 * self.d
         return ndtr(self.d - edge), ndtr(-edge)
 
@@ -94,7 +93,6 @@ class BarkerTest:
 
     @property
     def scale(self) -> float:
-        """Return D."""
         return 2.0 / math.sqrt(self.batch_size)
 
     def tails(self, epsilon: Vector) -> Tails:
@@ -124,7 +122,6 @@ class Amplified:
 
     @property
     def scale(self) -> float:
-        """Return q times the scale of the base."""
         return self.q * self.base.scale
 
     def tails(self, losses: Vector) -> Tails:
@@ -149,7 +146,6 @@ class ReplacePair:
 
     @property
     def scale(self) -> float:
-        """Return q, or q/sqrt(tau) if tau > 1."""
         return self.q * min(1.0, 1.0 / math.sqrt(self.tau))
 
     def tails(self, losses: Vector) -> Tails:

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from dpmc.common.errors import DpmcError
-from dpmc.common.files import replacing
 from dpmc.common.streams import canonical_epsilon
 from dpmc.reports.claims import kinds, rule
 from dpmc.reports.claims.table import Cells, ClaimTable
@@ -191,11 +189,3 @@ def judge(study: Study, tables: Tables, published: ClaimTable | None = None) -> 
         )
     counts = {name: sum(entry["verdict"] == name for entry in entries) for name in VERDICTS}
     return {"study": study.name, "source": of["source"], "verdicts": counts, "claims": entries}
-
-
-def write_verdicts(verdicts: dict[str, Any], output: Path) -> None:
-    """Write the verdicts as YAML, one line per case."""
-    # Without a default style PyYAML writes mappings of plain values, such as a case, on one line each.
-    text = yaml.safe_dump(verdicts, sort_keys=False, allow_unicode=True, width=150, default_flow_style=None)
-    with replacing(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ several functions. This module itself does not import Matplotlib.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,18 +93,8 @@ def reads(name: str, study: Study, results: Path = Path("results")) -> ModelsAnd
     return read
 
 
-def metric_files(study: Study, models: Collection[str], results: Path) -> list[Path]:
-    """Return the metric files of models of a study, of its own and of those whose cells it reuses."""
-    needed = whole.parts(study)
-    return [results / of / "metrics" / f"{model}.csv" for of, model in needed if model in models]
-
-
 def plot(
-    name: str,
-    study: Study,
-    metrics: Sequence[Path],
-    outputs: Sequence[Path],
-    results: Path = Path("results"),
+    name: str, study: Study, metrics: Sequence[Path], outputs: Sequence[Path], results: Path = Path("results")
 ) -> None:
     """Draw one figure of a study from metrics files into every file of `outputs`.
 

@@ -1,40 +1,28 @@
-"""Figures of single chains, which read chain files: densities, directions, single runs."""
+"""Figures of single chains, which read chain files: coefficients, single runs."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from scipy.ndimage import gaussian_filter
 
 from dpmc.base import Array
-from dpmc.data import datasets
 from dpmc.data.chain_files import read_chain
-from dpmc.data.histogram import bin_counts, symmetric_kl_of_counts
-from dpmc.data.problem import Problem, read_problem
+from dpmc.data.problem import Problem
 from dpmc.metrics.cell import second_half_of
 from dpmc.metrics.mmd import equally_spaced
-from dpmc.reports.plots import ToDraw, layout, marks, style
+from dpmc.reports.plots import ToDraw, layout, style
 from dpmc.reports.plots.maps import Surface
-from dpmc.reports.plots.published import quartiles
-from dpmc.reports.plots.selection import CellKey, methods_of, models_of, pairs_of
+from dpmc.reports.plots.selection import CellKey, methods_of, models_of
 from dpmc.studies import Study, problem_of
-from dpmc.studies.figures import Axis, FigureKeys
+from dpmc.studies.figures import FigureKeys
 from dpmc.studies.whole import Results
 
-PAPER_EPSILON = "0.05"  # the paper's main value
-PAPER_ITERATIONS = 10_000  # the paper's
-WIDTH = 1.5  # of the density's kernel, in bins
-REGION = 0.95  # share of the posterior within the line
-PANELS_PER_ROW = 5
 RUNS = {"best": 0.0, "median": 0.5, "worst": 1.0}  # by MMD -> rank, from 0 to 1
-RUN_LINES = {"best": style.SOLID, "median": style.DASHED, "worst": style.DOTTED}
 REGIONS = {0.95: "#DEDEDE", 0.5: "#B4B4B4"}  # share of the posterior in a region -> its shade
 DRAWS_SHOWN = 400  # of a run
-BINS = 60  # a side, of a joint density
 INTERVAL = (0.05, 0.95)  # ends of an interval of 90 %, as quantiles
 MOST_PANELS = 12  # of a model, a panel each
 TAIL = 0.003  # of the exact draws, at either end of an axis, need not be shown
@@ -57,116 +45,6 @@ def kept_draws(path: Path) -> Array:
     """Return the second halves of a run's chains, pooled: (draws, d)."""
     kept = second_half_of(read_chain(path))
     return np.ascontiguousarray(kept.reshape(-1, kept.shape[-1]))
-
-
-def density_cells(study: Study, how: FigureKeys) -> list[CellKey]:
-    """Return the cells whose first chain is shown: at the paper's main ε, or without privacy."""
-    model = models_of(study, how.models)[0]
-    return [
-        (model, method, PAPER_EPSILON if PAPER_EPSILON in study.epsilons(model, method) else "inf")
-        for method in methods_of(study, how.methods, [model])
-    ]
-
-
-def density_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return no model, and files: data, which hold the exact draws' histogram, and the chains shown."""
-    model = models_of(study, how.models)[0]
-    data = results.parent / "data" / study.name / model / f"{study.models[model].data}.nc"
-    return [], [data, *(chain_path(results, study, cell, 0) for cell in density_cells(study, how))]
-
-
-def density(given: ToDraw) -> Figure:
-    """Return the figure: densities of chains on the mixture and the exact one (DP-Fast MH, Figure 2)."""
-    study, how = given.study, given.declared
-    _, (data, *paths) = density_reads(study, how, given.results)
-    problem = datasets.with_exact(read_problem(data))
-    edges, exact = problem.exact.histogram_edges, problem.exact.histogram_counts
-    panels = [("exact posterior", exact, "")]
-    for (_, method, _), path in zip(density_cells(study, how), paths, strict=True):
-        chain = read_chain(path)
-        draws = np.asarray(chain.draws)[:, : PAPER_ITERATIONS // int(chain.attrs["thin"])]
-        counts = bin_counts(draws.reshape(-1, draws.shape[-1]), edges)[0].astype(float)
-        divergence = f"KL {symmetric_kl_of_counts(counts, exact):.2f}"
-        panels.append((style.line_style(study, method).title, counts, divergence))
-    ranked = np.sort(smoothed(exact).ravel())[::-1]
-    edge = ranked[np.searchsorted(ranked.cumsum(), REGION)] / ranked[0]
-    middles = [0.5 * (side[1:] + side[:-1]) for side in edges]
-    figure, axes_of_panels = layout.panels(
-        how.wide, len(panels), PANELS_PER_ROW, 1.5, sharex=True, sharey=True
-    )
-    for axes, (title, counts, text) in zip(axes_of_panels, panels, strict=True):
-        axes.set_title(title.replace(", ", "\n"), fontsize=style.SMALL)
-        axes.locator_params(nbins=4)
-        shares = smoothed(counts).T / ranked[0]  # the first axis of the bins is θ₁
-        mesh = axes.pcolormesh(*edges, shares, cmap="Blues", vmin=0.0, vmax=1.25, rasterized=True)
-        region = smoothed(exact).T / ranked[0]
-        axes.contour(*middles, region, levels=[edge], colors=[style.INK], linewidths=0.5)
-        # the corner that no density of the mixture reaches
-        axes.text(0.06, 0.05, text, transform=axes.transAxes, fontsize=style.SMALL)
-    for axes in axes_of_panels[-PANELS_PER_ROW:]:
-        axes.tick_params(labelbottom=True)
-    figure.supxlabel("θ₁")
-    figure.supylabel("θ₂")
-    bar = figure.colorbar(mesh, ax=axes_of_panels, shrink=0.6, aspect=30, pad=0.01, extend="max")
-    bar.set_label("density over the greatest exact one")
-    return figure
-
-
-def smoothed(counts: Array) -> Array:
-    """Return counts of bins as shares, smoothed by a normal kernel, in their shape."""
-    return gaussian_filter(counts / max(counts.sum(), 1.0), WIDTH, mode="constant")
-
-
-def direction_cells(study: Study, how: FigureKeys) -> dict[CellKey, CellKey]:
-    """Map the cells of the boxes, one a panel, at the largest ε of their models, to those beside them."""
-    largest = {model: max(spec.epsilons, key=float) for model, spec in study.models.items()}
-    return {
-        (*shown, largest[shown[0]]): (*other, largest[shown[0]])
-        for shown, other in pairs_of(study, how).items()
-    }
-
-
-def directions_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
-    """Return no model, and the chain files that the figure reads."""
-    cells = [cell for pair in direction_cells(study, how).items() for cell in pair]
-    return [], [path for cell in cells for path in chain_paths(results, study, cell)]
-
-
-def directions(given: ToDraw) -> Figure:
-    """Return the figure: variances of runs over the exact one, along the posterior's principal directions."""
-    study, how = given.study, given.declared
-    cells = direction_cells(study, how)
-    looks = style.of_pairs(study, pairs_of(study, how), how.titles)
-    figure, panels = layout.panels(how.wide, len(cells), how.columns or 1, 1.6, sharey=True)
-    for axes, (cell, beside) in zip(panels, cells.items(), strict=True):
-        problem, look = problem_of(study, cell[0], exact=True), looks[cell[1]]
-        layout.set_groups(axes, [str(direction + 1) for direction in range(problem.dimension)])
-        boxes = _ratios(given, cell, problem)
-        bars = {direction: quartiles(ratios) for direction, ratios in _ratios(given, beside, problem).items()}
-        marks.draw_boxes(axes, (0, 1), boxes, bars, look, marks.PARTNER)
-        if not boxes:
-            marks.draw_note(axes, 0.0, "no finite run")
-        axes.axhline(1.0, color="black", linewidth=0.6, zorder=1)
-        layout.scale_y(axes, Axis(scale="log"))
-        axes.set_title(f"{look.title}, ε = {cell[2]}")
-        model = style.model_name(study, cell[0], how.titles).partition(",")[0]
-        axes.set(xlabel=f"direction of the {model}, stiffest first", ylabel="variance / exact")
-    entries: layout.Entries = {look.title: marks.patch(look) for look in looks.values()}
-    layout.add_legend(figure, entries | {how.beside: marks.PARTNER})
-    return figure
-
-
-def _ratios(given: ToDraw, cell: CellKey, problem: Problem) -> dict[int, list[float]]:
-    """Return direction, stiffest first -> variance over the exact one, of each run that is finite."""
-    runs = [kept_draws(path) for path in chain_paths(given.results, given.study, cell)]
-    runs = [draws for draws in runs if len(draws) > 1 and np.isfinite(draws).all()]
-    return dict(enumerate(np.array([variance_ratios(draws, problem) for draws in runs]).T.tolist()))
-
-
-def variance_ratios(draws: Array, problem: Problem) -> Array:
-    """Return the variance of draws (n, d) over the exact one on principal axes (d,), stiffest first."""
-    values, directions = np.linalg.eigh(problem.exact.posterior_covariance)
-    return np.asarray((draws @ directions).var(axis=0, ddof=1) / values)
 
 
 def coefficients_reads(study: Study, how: FigureKeys, results: Path) -> tuple[list[str], list[Path]]:
@@ -265,54 +143,6 @@ def single_runs(given: ToDraw) -> Figure:
     exact = {"an exact draw (d > 2)": {**DOT, "markersize": 5, "color": REGIONS[0.5]}}
     deep = any(problem.dimension > 2 for problem in problems.values())
     layout.add_legend(figure, shades | (exact if deep else {}) | dots)
-    return figure
-
-
-marginals_reads = single_runs_reads
-
-
-def marginals(given: ToDraw) -> Figure:
-    """Return the figure: joint densities of median runs, and marginals of the best, median and worst ones.
-
-    Of one model of two parameters, a method a column (Figure 2 of the DP-HMC paper).
-    """
-    study, how, results = given.study, given.declared, Results(given.metrics, given.study)
-    cells, looks = cells_of_runs(study, how), style.method_styles(study.methods)
-    surface, levels = exact_regions(problem_of(study, cells[0][0], exact=True))
-    sides = (surface.first, surface.second)
-    edges = np.array([np.linspace(side[0], side[-1], BINS + 1) for side in sides])
-    figure, panels = layout.panels(how.wide, 3 * len(cells), len(cells), 1.3, sharex="row", sharey="row")
-    for column, cell in enumerate(cells):
-        look, (joint, *below) = looks[cell[1]], panels[column :: len(cells)]
-        joint.set_title((how.titles.get(cell[1]) or look.title).replace(", ", ",\n"), fontsize=style.SMALL)
-        joint.contour(
-            *sides, surface.values, levels=levels[:1], colors=[style.INK], linewidths=0.5, linestyles="solid"
-        )
-        joint.set(xlabel="θ₁", ylabel="" if column else "θ₂")
-        for axis, axes in enumerate(below):
-            exact = np.exp(surface.values).sum(axis=axis)
-            axes.fill_between(sides[axis], exact / np.trapezoid(exact, sides[axis]), color=REGIONS[0.95])
-            axes.set(xlabel=("θ₁", "θ₂")[axis], ylabel="" if column else "density")
-        for run, line in RUN_LINES.items():
-            if not (seed := chosen_run(results, cell, run)[0]):
-                continue
-            draws = kept_draws(chain_path(given.results, study, cell, seed))
-            shares = smoothed(bin_counts(draws, edges)[0].astype(float))
-            if run == "median":
-                palette = LinearSegmentedColormap.from_list("", ["white", look.colour])
-                joint.pcolormesh(*edges, shares.T, cmap=palette, rasterized=True)
-            for axis, axes in enumerate(below):
-                middles, density = 0.5 * (edges[axis][1:] + edges[axis][:-1]), shares.sum(axis=1 - axis)
-                axes.plot(middles, density / np.diff(edges[axis]), color=look.edge, lw=0.8, ls=line)
-    for axes in panels:
-        axes.locator_params(axis="x", nbins=2)
-        layout.set_plain_numbers(axes.xaxis)
-    entries: layout.Entries = {
-        **{f"{run} run": {"color": style.INK, "lw": 0.8, "ls": line} for run, line in RUN_LINES.items()},
-        "95 % of the exact posterior": {"color": style.INK, "lw": 0.5},
-        "exact marginal": Patch(facecolor=REGIONS[0.95]),
-    }
-    layout.add_legend(figure, entries)
     return figure
 
 

@@ -1,28 +1,18 @@
-"""Kind `maps`: shades of the exact posterior of models of two parameters, and where the chains start.
-
-And one leapfrog trajectory of DP-HMC on the circle, in frames (Figure 4.1).
-"""
+"""Kind `maps`: shades of the exact posterior of models of two parameters, and where the chains start."""
 
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from dpmc.base import AffineModel, Array, Draws, State
+from dpmc.base import AffineModel, Array
 from dpmc.common.errors import DpmcError
-from dpmc.common.streams import stream
 from dpmc.data.problem import Problem
-from dpmc.privacy.mechanisms import PrivateData
-from dpmc.privacy.noise import LabNoise
-from dpmc.privacy.runs import RunQueries
-from dpmc.reports.plots import PUBLISHED_RESULTS, ToDraw, layout, reads_nothing, style
+from dpmc.reports.plots import ToDraw, layout, reads_nothing, style
 from dpmc.reports.plots.selection import models_of
-from dpmc.sampling import loop
-from dpmc.studies import SourcedValues, Study, build_algorithm, pinned_hyperparameters, problem_of
+from dpmc.studies import problem_of
 
 GRID = 300  # points a side: a narrow ridge stays smooth at 300 dots per inch
 SHADES = 6
@@ -30,19 +20,6 @@ DARKEST = "#6F9AC3"
 STRETCH, STRETCHED_DRAWS = 2.5, 40
 COMPARABLE = 2.0  # axes whose ranges differ by less get one scale
 START: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 3.4, "mfc": "#E69F00", "mec": "black", "mew": 0.4}
-
-# the trajectory
-METHOD = "dp-hmc"
-TRAJECTORY_EPSILON = 1.0
-LEAPFROGS = 48
-FRAMES = range(0, LEAPFROGS, 4)  # the thesis's: its last is four steps before the end
-START_POSITION = (0.0, 1.0)  # of the chain
-AROUND = 0.9  # around both paths
-LOOK = style.STYLES[METHOD]
-PATH: dict[str, Any] = {"linewidth": 1.1, "marker": ".", "markersize": 2.6, "color": LOOK.edge}
-PUBLISHED_PATH: dict[str, Any] = {"linewidth": 0.8, "color": style.INK}
-PUBLISHED_START: dict[str, Any] = {**START, "marker": "s", "mfc": "white", "ms": 3.0}
-LAST: dict[str, Any] = {**START, "marker": "D", "ms": 3.8, "mfc": LOOK.colour}
 
 NEEDS_METRIC = False
 
@@ -120,74 +97,3 @@ class Surface:
         drops = [-0.5 * k**2 for k in range(SHADES, -1, -1)]
         colours = seaborn.light_palette(DARKEST, SHADES + 1)[1:]
         axes.contourf(self.first, self.second, self.values, levels=drops, colors=colours, zorder=1)
-
-
-def trajectory(given: ToDraw) -> Figure:
-    """Return the figure: twelve frames of the trajectory on the study's circle, and of the published one."""
-    label = models_of(given.study, ("circle",))[0]
-    problem = problem_of(given.study, label, exact=True)
-    points = leapfrog_points(given.study, label, problem)
-    known = pd.read_csv(PUBLISHED_RESULTS / "hmc_trajectory.csv") if given.declared.published else None
-    paths = points if known is None else np.vstack([points, known[["theta_1", "theta_2"]]])
-    low, high = paths.min(axis=0) - AROUND, paths.max(axis=0) + AROUND
-    low = high - (high - low).max()  # a square
-    surface = Surface(problem, low, high)
-    figure, panels = layout.panels(given.declared.wide, len(FRAMES), 6, 1.15, sharex=True, sharey=True)
-    for step, axes in zip(FRAMES, panels, strict=True):
-        surface.draw(axes)
-        axes.plot(*points[: step + 1].T, **PATH, zorder=3)
-        if known is not None:  # the thesis's frame j has the first j - 1 points of its path
-            for kind, look in (("trajectory", PUBLISHED_PATH), ("start", PUBLISHED_START)):
-                rows = known[(known["frame"] == step + 1) & (known["object"] == kind)]
-                axes.plot(rows["theta_1"], rows["theta_2"], **look, zorder=3)
-        if step > 0:
-            axes.plot(*points[step], **LAST, zorder=4)
-        axes.plot(*points[0], **START, zorder=4)
-        axes.set(title=f"step {step}", xlim=(low[0], high[0]), ylim=(low[1], high[1]), box_aspect=1.0)
-        axes.locator_params(nbins=4, integer=True)
-    figure.supxlabel("θ₁")
-    figure.supylabel("θ₂")
-    entries: layout.Entries = {
-        "our start": START,
-        "our steps so far": PATH,
-        "our step of the title": LAST,
-        "posterior": Patch(facecolor=DARKEST),
-    }
-    if known is not None:
-        path = Line2D([], [], **PUBLISHED_PATH), Line2D([], [], **PUBLISHED_START)
-        entries[f"published path, its start: {given.declared.published}"] = path
-    layout.add_legend(figure, entries)
-    return figure
-
-
-class _Watched(PrivateData):
-    """Private data that record where gradients are asked for: at each point of a trajectory."""
-
-    points: list[Array]
-
-    def gradient(self, theta: Array, clip: float, tau: float, stage: int) -> Array:
-        self.points.append(theta[0].copy())
-        return super().gradient(theta, clip, tau, stage)
-
-
-def leapfrog_points(study: Study, label: str, problem: Problem) -> Array:
-    """Return the leapfrog points (L + 1, d) of the last proposal of a chain from (0, 1) at ε = 1."""
-    values, source = pinned_hyperparameters(study, label, METHOD)
-    d = problem.dimension
-    algorithm = build_algorithm(study, METHOD, SourcedValues({**values, "steps": LEAPFROGS}, source), d)
-    queries = RunQueries.of(algorithm, problem.n)
-    accountant = queries.accountant(study.methods[METHOD].accountant)
-    k = queries.iterations(accountant, TRAJECTORY_EPSILON, study.delta_for(problem.n))
-    if k == 0:
-        raise DpmcError(f"figure trajectory: epsilon {TRAJECTORY_EPSILON:g} allows no iteration of {METHOD}")
-    generator, no = stream("figure", "trajectory"), np.zeros(1, bool)
-    normal = generator.standard_normal((k, 1, d))
-    draws = Draws(normal, np.zeros((k, 1, 0)), np.log1p(-generator.random((k, 1))))
-    ratio_noise = generator.standard_normal((k, 1))
-    noise = LabNoise(ratio_noise, generator.standard_normal((k, 1, LEAPFROGS + 1, d)))
-    private = _Watched(problem.evaluator, problem.temperature, noise, np.zeros((k, 1, 0), np.uint64))
-    private.points = []
-    state = State(np.array([START_POSITION]), np.zeros((1, 0)), no, no)
-    for _ in loop.iterate(algorithm, problem.model, private, state, draws):
-        pass
-    return np.stack(private.points[-LEAPFROGS - 1 :])

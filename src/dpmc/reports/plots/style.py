@@ -132,7 +132,7 @@ def line_style(study: Study, method: str, title: str = "") -> MethodStyle:
 
 
 def line_way(study: Study, method: str) -> str:
-    """Return the variant that a method's line shows, or its accountant where an algorithm has several."""
+    """Return the variant that a method's line shows, or its accountant beside one with preset `thesis`."""
     spec = study.methods[method]
     if "reuse_gradients" in spec.options:
         return "reused" if spec.options["reuse_gradients"] else "fresh"

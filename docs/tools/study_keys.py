@@ -1,4 +1,4 @@
-"""Print the keys of a study's file: `python -m dpmc.studies [--schema]`.
+"""Print the keys of a study's file: `python docs/tools/study_keys.py [--schema]`.
 
 As Markdown, with the keys of its figures, for config/README.md; or as JSON schema for editors, which is
 config/study.schema.json.
@@ -65,6 +65,6 @@ def study_schema() -> str:
 
 
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(prog="python -m dpmc.studies", description=__doc__.split("\n")[0])
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--schema", action="store_true", help="print the JSON schema of a study's file")
     print(study_schema() if options.parse_args().schema else lists(), end="")
