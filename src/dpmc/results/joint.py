@@ -27,14 +27,24 @@ class Joint(NamedTuple):
 def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf without privacy.
 
-    `runs` are chain files or releases, or results of `dpmc.sample` and `dpmc.release`, for persons with
-    equally many rows; those that only repeat an earlier one tell nothing new: leave them out. Without `delta`
-    ε and δ are added, which holds for every algorithm. With it ε is that of all queries together at this δ,
-    for Gaussian noise on all rows: at the sum of the runs' δ it is smaller than the sum of their ε.
+    Runs that only repeat an earlier one (equal arguments, equal chains) tell nothing new; leave them out.
 
-    Raises DpmcError for a file that cannot be read, and runs with different `rows_per_person`; with `delta`
-    for discrete noise, whose price has a δ of its own, and for noise on batches, whose accountants do not
-    cover runs that were chosen by earlier results (docs/explanation/accounting.md).
+    Parameters
+    ----------
+    runs
+        Chain files or releases, or results of `dpmc.sample` and `dpmc.release`, all on the same rows and
+        for persons with equally many of them.
+    delta
+        None: ε and δ of the runs are added, which holds for every algorithm. A number: ε of all queries
+        together at this δ, for queries with Gaussian noise on all rows. At the sum of the runs' δ it is
+        smaller than the sum of their ε.
+
+    Raises
+    ------
+    DpmcError
+        For a file that cannot be read, and runs with different `rows_per_person`. With `delta` for discrete
+        noise, whose price has a δ of its own, and for noise on batches: its accountants do not cover runs
+        that were chosen by earlier results (docs/explanation/accounting.md).
     """
     ledgers = [json.loads(str(as_tree(run).attrs["ledger"])) for run in runs]
     units = sorted({int(ledger.get("rows_per_person", 1)) for ledger in ledgers})
