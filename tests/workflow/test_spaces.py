@@ -36,7 +36,10 @@ ALL_SCRIPTS: dict[str, Any] = {
 }
 PENALTY = {"dp-penalty": {"flat-banana-2d": {"tau": 1.0, "clip": 3.0, "proposal_sd": 0.1}}}
 SETTINGS = {"thesis": {**PENALTY, "rwmh": {"flat-banana-2d": {"proposal_sd": 0.1}}}, "thesis.tuned": PENALTY}
-TARGETS = ("thesis", "results/thesis/tuned.yaml", "figures/thesis/search/lessons.png")
+TARGETS = (
+    *("thesis", "results/thesis/tuned.yaml", "figures/thesis/search/lessons.png"),
+    "data/downloads/digits.found",
+)
 
 
 @pytest.fixture
@@ -67,6 +70,8 @@ def test_every_path_of_a_command_is_one_word(tmp_path, python):
     folder = copy_pipeline(tmp_path / "my clone", {"thesis": ALL_SCRIPTS}, SETTINGS)
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "config/figures", folder / "config/figures")
+    for module in (ROOT / "config/studies").glob("*.py"):
+        shutil.copy(module, folder / "config/studies")
     np.savetxt(folder / "config/studies/rows.csv", np.ones((20, 1)), header="x", comments="")
     # From a folder beside the clone: the paths of scripts and published tables lead there.
     (tmp_path / "elsewhere").mkdir()

@@ -262,7 +262,10 @@ def usual_share(model: Regression) -> float:
 
 
 def priors(sds: np.ndarray, p: int) -> tuple[Belief, LogSd | None]:
-    """Return the priors of p coefficients and of ln sd; of it None if the residual sd is no parameter."""
+    """Return the priors of p coefficients and of ln sd given all their `sds`, (p,) or (p + 1,).
+
+    That of ln sd is None if the residual sd is no parameter.
+    """
     log_sd = None if len(sds) == p else LogSd(0.0, float(sds[p]) ** 2)
     return Belief(np.zeros(p), np.diag(sds[:p] ** 2)), log_sd
 
