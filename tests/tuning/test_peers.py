@@ -119,21 +119,24 @@ def test_the_page_has_what_more_parameters_cost_a_chain() -> None:
             assert numbers == pytest.approx(measured[["coverage_90", "error_true"]].to_list(), abs=0.0051)
 
 
-def test_the_page_has_the_chain_of_a_real_table() -> None:
+def test_the_page_has_the_chains_of_real_tables() -> None:
     table = pd.read_csv(ROOT / "docs/reference/algorithms/noisy-scores.csv").fillna({"case": ""})
-    own = table[(table["regression"] == "poisson") & (table["n"] == 5190)].set_index(["part", "case"])
-    chain, scores = own.loc[("chains", "dp-penalty")], own.loc[("tables", "doctor visits")]
     page = " ".join((ROOT / "docs/results/peers.md").read_text(encoding="utf-8").split())
-    pattern = (
-        r"covers (\S+) with an error of (\S+) standard errors \((\d+) sets\), noisy scores (\S+) with (\S+) "
+    of_chain, of_scores = (
+        r"covers (\S+) with an error of (\S+) standard errors \((\d+) sets\)",
+        r"(\S+) with ([\d.]+) ",
     )
-    words = re.search(pattern, page)
-    assert words
-    covered, error, sets, *others = map(float, words.groups())
-    assert sets == chain["sets"]
-    for shown, row in (((covered, error), chain), (others, scores)):
-        assert shown[0] == pytest.approx(row["coverage"] / 100.0, abs=0.0051)
-        assert shown[1] == pytest.approx(row["error"], abs=0.051)
+    named = {5190: ("poisson", "doctor visits"), 28155: ("linear", "wages")}
+    for words, (n, (regression, case)) in zip(
+        re.findall(f"{of_chain}, noisy scores {of_scores}", page), named.items(), strict=True
+    ):
+        own = table[(table["regression"] == regression) & (table["n"] == n)].set_index(["part", "case"])
+        chain, scores = own.loc[("chains", "dp-penalty")], own.loc[("tables", case)]
+        covered, error, sets, *others = map(float, words)
+        assert sets == chain["sets"]
+        for shown, row in (((covered, error), chain), (others, scores)):
+            assert shown[0] == pytest.approx(row["coverage"] / 100.0, abs=0.0051)
+            assert shown[1] == pytest.approx(row["error"], abs=0.051)
 
 
 def test_the_page_has_the_papers_models() -> None:
