@@ -153,7 +153,10 @@ def gradient_by_sigmoid(model: SoftplusModel, theta: np.ndarray, rows: np.ndarra
 
 
 def offers(model: Model, method: str) -> bool:
-    """Return whether a model has this method; one of one's own has all names, and says which are its."""
+    """Return whether a model has this method.
+
+    The copy of a user's own model has every optional method; its `offers` tells those that the user wrote.
+    """
     return bool(getattr(model, "offers", functools.partial(hasattr, model))(method))
 
 

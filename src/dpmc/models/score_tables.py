@@ -101,7 +101,7 @@ def _reference(family: Any, clip: float, eta: float) -> Reference:
 
 
 def _kept(make: Callable[..., _Made], most: int) -> Callable[..., _Made]:
-    """Let numbers of dpmc's families be made once; a family of one's own may have changed."""
+    """Return `make` with a cache for dpmc's families. Those of users are not cached: they may change."""
     kept = functools.lru_cache(maxsize=most)(make)
     return lambda family, *at: (kept if type(family).__module__ == families.__name__ else make)(family, *at)
 

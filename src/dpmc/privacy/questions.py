@@ -49,9 +49,11 @@ class RowQuestion:
     """A question whose answer is computed row by row."""
 
     @abstractmethod
-    def of_rows(self, rows: np.ndarray) -> np.ndarray: ...
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the numbers of each of n rows (n, N), in units of their noise."""
 
     def total(self, rows: np.ndarray) -> np.ndarray:
+        """Return their sum (N,)."""
         return np.asarray(self.of_rows(rows).sum(axis=0))
 
 
