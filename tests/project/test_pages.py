@@ -175,3 +175,14 @@ def test_the_tests_that_the_threat_model_names_exist() -> None:
     named = set(re.findall(r"`(test_\w+)`", text))
     assert len(files) >= 3 and all((ROOT / file).is_file() for file in files)
     assert len(named) > 3 and named <= defined, named - defined
+
+
+def test_pages_that_code_and_settings_name_exist() -> None:
+    names = {"environment.yml", "pyproject.toml", "Makefile"}
+    folders = ("src", "workflow", "config", "profiles", "benchmarks")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    files = [path for path in files if path.suffix in {".py", ".smk", ".yaml", ".csv"}]
+    texts = [path.read_text(encoding="utf-8") for path in [*files, *(ROOT / name for name in names)]]
+    named = {page for text in texts for page in re.findall(r"docs/[\w/-]+\.md", text)}
+    assert len(named) > 10
+    assert not [page for page in named if not (ROOT / page).exists()]
