@@ -74,6 +74,8 @@ def test_the_models_whose_metrics_a_figure_reads(study, figure, models):
     [
         ("results/thesis/metrics/crcle.csv", "model: 'crcle' is unknown; did you mean circle? known: "),
         ("data/thesis/crcle/published.nc", "model: 'crcle' is unknown; did you mean circle? known: "),
+        ("results/thesis/metrcs.csv", "no rule makes it; did you mean results/thesis/metrics.csv?"),
+        ("figures/thesis/mmd.pgn", "no rule makes it; did you mean figures/thesis/{figure}.png?"),
         ("thesiss", "study: 'thesiss' is unknown; did you mean thesis? known: "),
         ("results/thesi/metrics.csv", "study: 'thesi' is unknown; did you mean thesis? known: "),
         (CHAIN.replace("dp-hmc", "dp-hcm"), "method: 'dp-hcm' is unknown; did you mean dp-hmc? known: "),
@@ -89,6 +91,12 @@ def test_the_models_whose_metrics_a_figure_reads(study, figure, models):
 def test_a_target_that_no_study_has_is_refused_in_one_line(folder, target, words):
     *_, last = snakemake(folder, "-n", target, status=1).splitlines()
     assert last.startswith(f"dpmc: error: {target}: {words}")
+
+
+@pytest.mark.parametrize("target", ["results/peers/claims.yaml", "figures/peers/claims.csv"])
+def test_claims_of_a_study_without_are_refused_in_one_line(folder, target):
+    *_, last = snakemake(folder, "-n", target, status=1).splitlines()
+    assert last.startswith("dpmc: error: study peers: it has no claims; studies that have: ")
 
 
 def test_files_of_ones_own_are_not_taken_for_those_of_studies():

@@ -21,7 +21,7 @@ from dpmc.studies import PLACES, load_study, study_files
 from dpmc.studies import chain_settings, data_settings, number_of_rows, pinned_hyperparameters
 from dpmc.reports import tables as paper_tables
 from dpmc.studies.sizes import JOB_NEEDS
-from dpmc.studies.targets import check_target
+from dpmc.studies.targets import check_file, check_target
 from dpmc.studies.whole import BASELINE as EXACT_SAMPLES, parts
 
 # Snakemake sets the thread counts of other libraries for each job, but not numba's.
@@ -124,10 +124,13 @@ def check_workflow_profile():
 def check_targets():
     """Refuse misspelt studies, and files of studies that no rule can make; Snakemake finds no rule, or fails."""
     known = {rule.name for rule in workflow.rules}
+    outputs = [str(file) for rule in workflow.rules for file in rule.output]
     for word in sys.argv[1:]:
         own = IMPORTED and "/" not in word  # it may be a rule that follows
         if not (own or word in known or os.path.exists(word)):
             checked(check_target, os.path.normpath(word), STUDIES)
+            if not IMPORTED:
+                checked(check_file, os.path.normpath(word), outputs, STUDIES)
 
 
 check_config()

@@ -370,7 +370,7 @@ def all_of(names):
 
 def results_of_others(study):
     """Return the metrics of the other studies that decide claims, of those that have been run."""
-    files = (f"results/{other}/metrics.csv" for other in other_studies(study))
+    files = (f"results/{other}/metrics.csv" for other in checked(other_studies, study))
     return [file for file in files if os.path.isfile(file)]
 
 

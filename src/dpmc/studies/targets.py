@@ -51,6 +51,22 @@ def check_target(path: str, studies: Mapping[str, Study]) -> None:
             raise DpmcError(f"{path}: seed: {seed!r} must be 0 to {seeds[-1]}, by seeds of {study.name}")
 
 
+def check_file(path: str, outputs: Collection[str], studies: Mapping[str, Study]) -> None:
+    """Raise DpmcError for a file in the folders of a study that no rule makes.
+
+    `outputs` are those of the rules, with wildcards in braces, each a part of a file's or folder's name.
+    """
+    named = re.fullmatch(r"(?:data|results|figures)/([^/]+)/.+", path)
+    if named is None or named[1] not in studies:
+        return
+    of_study = [re.sub(r"\{study\b[^}]*\}", named[1], output) for output in outputs]
+    of_study = [re.sub(r"\{(\w+)[^}]*\}", r"{\1}", output) for output in of_study]  # without constraints
+    patterns = ("[^/]+".join(map(re.escape, re.split(r"\{[^}]*\}", output))) for output in of_study)
+    if not any(re.fullmatch(pattern, path) for pattern in patterns):
+        near = difflib.get_close_matches(path, of_study, 1, 0.6)
+        raise DpmcError(f"{path}: no rule makes it{f'; did you mean {near[0]}?' if near else ''}")
+
+
 def _known(path: str, what: str, name: str, known: Collection[str], whose: str = "") -> None:
     """Raise DpmcError unless a name is known."""
     if name not in known:
