@@ -206,8 +206,8 @@ def test_linear_regressions_explain_as_much_as_published() -> None:
     """Amin, Joseph, Ribero, Vassilvitskii 2023, "Synthetic": R² of AdaSSP, DP descent, least squares.
 
     n = 22,000, ten standard normal predictors, slopes uniform on (0, 100), residual sd 10, ε = ln 3,
-    δ = 10⁻⁵; bounds of AdaSSP are those of the rows. There descent has batches, and AdaSSP Wang's noise for an
-    added row: less than his for a replaced one, more than ours.
+    δ = 10⁻⁵; bounds of AdaSSP are those of the rows. There descent has batches, and AdaSSP Wang's noise for
+    an added row: less than his for a replaced one, more than ours.
     """
     model = dpmc.LinearRegression("y", [f"x{j}" for j in range(10)], sd=10.0, prior_sd=1e6)
     explained: list[list[float]] = []
