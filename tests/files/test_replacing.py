@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import xarray
 
 from dpmc.common import files
 from dpmc.common.errors import DpmcError
@@ -100,6 +101,16 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
         temporary.write_text("new")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["result"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder that takes no file")
+@pytest.mark.parametrize("path", ["x.nc", "/proc/x.nc"])
+def test_a_netcdf_file_that_cannot_be_written_is_an_error_of_one_line(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/proc")  # xarray makes relative paths absolute before it fails
+    with pytest.raises(DpmcError, match=rf"^{path}: cannot be written"):
+        files.write_netcdf(Path(path), xarray.Dataset({"a": 1.0}), {})
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_one_line(tmp_path: Path) -> None:

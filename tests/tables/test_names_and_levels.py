@@ -174,6 +174,7 @@ def test_a_predictor_may_be_called_intercept_if_the_model_has_none() -> None:
         (1e300, "1e+300"),
         (float("inf"), "inf"),
         (float("nan"), "nan"),
+        (Decimal("NaN"), "NaN"),
         (Decimal("7.00"), "7"),
         (Decimal("1.50"), "1.50"),
         (Fraction(4, 2), "2"),

@@ -122,7 +122,10 @@ class NoisyScores(Answer):
         return {}
 
     def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
-        """Raise DpmcError for a model that is no regression, and for too little information for intervals."""
+        """Raise DpmcError for a model that is no regression, and for too little information for intervals.
+
+        Also for tempering, an unknown sd beside weights, and a family of one's own that is not one.
+        """
         model = regression_of(model)
         if model.tempering is not None or temperature != 1.0:
             raise DpmcError("noisy-scores: tempering: must be None: the posterior is that of all rows")

@@ -53,7 +53,7 @@ class NoisyStatistics(Answer):
         return {"clip": float(f"{np.quantile(norms, ROWS_KEPT):.3g}")}
 
     def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
-        """Raise DpmcError for a model without summaries, and for a centre of another size."""
+        """Raise DpmcError for a model without `posterior_given`, and for a centre not of 1 or k values."""
         self._centre(model)
 
     def _centre(self, model: Model) -> np.ndarray:

@@ -196,7 +196,10 @@ class Likelihood:
         return Found(theta, np.linalg.pinv(precision, hermitian=True), converged)
 
     def posterior(self) -> Found:
-        """Return the normal approximation at the mode of the density."""
+        """Return a normal approximation: `located`, its mean moved to the mode by `NEWTON` steps.
+
+        The covariance is of the curvature before them; where that is not concave, all is as `located`.
+        """
         found = self.located()
         root, mean = symmetric_power(found.covariance, 0.5), found.mean
         self.move(mean)

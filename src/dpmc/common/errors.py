@@ -2,4 +2,7 @@
 
 
 class DpmcError(ValueError):
-    """A ValueError for a mistake in a user's input; the command line prints it without a traceback."""
+    """A ValueError for what a user can cure; the command line prints it in one line.
+
+    Only `--verbose` adds the traceback.
+    """

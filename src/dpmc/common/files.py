@@ -84,8 +84,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
-        names = {str(name) for name in (error.filename, error.filename2) if name is not None}
-        if names and str(temporary) not in names:  # of another file
+        names = {os.path.abspath(name) for name in (error.filename, error.filename2) if name is not None}
+        if names and os.path.abspath(temporary) not in names:  # of another file
             raise
         raise unwritten(path, error) from error
     finally:
@@ -142,7 +142,7 @@ def unwritten(path: Path, error: OSError) -> DpmcError:
 
 
 def write_netcdf(path: Path, content: Any, encoding: Mapping[Any, Any]) -> None:
-    """Write a Dataset or DataTree of xarray as NetCDF; raise DpmcError if that fails."""
+    """Write a Dataset or DataTree of xarray as NetCDF; raise DpmcError if the file cannot be written."""
     _require_netcdf_name(path)
     with replacing(path) as temporary:
         try:

@@ -251,7 +251,8 @@ def with_exact(problem: Problem) -> Problem:
 def _starts(definition: Definition, names: tuple[str, ...], public: np.ndarray, number: int) -> np.ndarray:
     """Return start points (number, d), by Section 5.2 of the thesis or the DP-Fast MH paper's scripts.
 
-    `names` key their random stream. They get the spread of `public`, posterior draws (draws, d), if any.
+    `names` key their random stream, but for published data. Unless the definition says where they are, their
+    sd is the mean one of `public`, posterior draws (draws, d), or 0.1 without any.
     """
     if number > MOST_STARTS:
         raise DpmcError(f"seed: {number} start points, one for each chain, must be at most {MOST_STARTS}")

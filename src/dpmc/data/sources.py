@@ -22,7 +22,7 @@ DOWNLOADS = Path("data/downloads")
 
 @dataclass(frozen=True)
 class Source:
-    """One source of image data; see the table for the meaning of each field."""
+    """One source of image data: an entry of `sources.yaml`."""
 
     name: str
     what: str

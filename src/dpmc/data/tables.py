@@ -243,7 +243,7 @@ def _row(line: str, names: list[str], width: int, dialect: Dialect) -> list[Any]
 
 
 def _fields(line: str, dialect: Dialect) -> list[str]:
-    """Return the fields of one line of CSV; [] if it is none."""
+    """Return the fields of one line of CSV; [] if `csv` refuses it or a quote stays open."""
     if not dialect.quote or dialect.quote not in line:
         return line.split(dialect.delimiter)
     options: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}

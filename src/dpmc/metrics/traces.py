@@ -60,7 +60,10 @@ def divergences(chain: Chains, problem: Problem) -> dict[int, float]:
 
 
 def milestones(chain: Chains) -> dict[str, int]:
-    """Return the paper's `MILESTONES` and `MILESTONE_ROWS` that a chain reaches, and their iterations."""
+    """Return name -> iteration: k + 1 of each k of `MILESTONES` that a chain has, and of `MILESTONE_ROWS`.
+
+    Of each number of rows that it uses up, the last of 1, 501, … within it.
+    """
     rows = rows_used(chain)
     found = {f"at_{most}": most + 1 for most in MILESTONES if most + 1 in rows}
     for most in MILESTONE_ROWS:

@@ -315,7 +315,7 @@ class Codebook(_Part):
 
 
 def template(names: Sequence[str], name: str = "", delimiter: str = ",") -> str:
-    """Return a codebook to fill in for columns of these names, as YAML: nothing else of the table is used."""
+    """Return a codebook to fill in for columns of these names, as YAML: no row is used."""
     lines = [
         "# A codebook: what is public about a table, and known without looking at its rows.",
         "# For each field choose a type, and say what you know: https://datapackage.org/standard/table-schema/",

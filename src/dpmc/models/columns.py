@@ -258,13 +258,13 @@ def same_name(text: object) -> str:
 def text_of(value: Any) -> str:
     """Return a level as text: a whole number in its digits, another one as Python shows it.
 
-    1, 1.0, true and "1" are the same level. Floats beyond 2⁵³ skip whole numbers and keep their own text.
+    1, 1.0, True and "1" are the same level. Beyond 2⁵³ only integers have their digits: floats skip some.
     """
     if not is_number(value):
         return same_name(value)
     if isinstance(value, Integral | np.bool_):
         return str(int(value))
-    whole = abs(value) <= 2**53 and value == int(value)  # false for NaN
+    whole = value == value and abs(value) <= 2**53 and value == int(value)  # not NaN
     return str(int(value)) if whole else str(float(value) if isinstance(value, Fraction) else value)
 
 

@@ -328,9 +328,10 @@ class _Reader:
         return text.replace(" @ ", ":")
 
     def size(self, node: ast.expr) -> int:
-        """Return a bound of the number of terms; raise DpmcError for an operator that formulas lack.
+        """Return a bound of the number of terms, an implied intercept not among them.
 
-        A product of a factor with itself is that factor, in R, too: it is refused, as a power is meant.
+        Raises DpmcError for what formulas lack.
+        A factor times itself is that factor, in R, too: outside of sums it is refused, as a power is meant.
         """
         match node:
             case ast.Constant(value=int(number) | float(number)) if number not in (0, 1):

@@ -24,7 +24,7 @@ FREE = "spent before the first iteration"  #: what ε is if iterations ask nothi
 def iterations_within(most: int | None, asked: int | None, cap: int | None, epsilon: str, kind: str) -> int:
     """Return the iterations of each chain: `asked` if given, else all that the budget and `cap` allow.
 
-    `most` is what the budget of `epsilon` allows; None without a budget. Raises DpmcError if neither `most`
+    `most` is what the budget of `epsilon` allows; None without a limit. Raises DpmcError if neither `most`
     nor `asked` is given, and BudgetExceeded if `asked` costs more than the budget.
     """
     if most is None and asked is None:

@@ -93,7 +93,7 @@ class Across(Keys):
 
 
 class Panel(Keys):
-    """One panel of a figure of lines."""
+    """One panel of each model, of kinds `lines` and `traces`."""
 
     metric: Text = key("default: the figure's", "")
     title: Text = key("default: the model's name", "")

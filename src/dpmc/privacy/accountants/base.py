@@ -81,9 +81,9 @@ class Accountant(ABC):
         return self._delta_of(self._merged(events), checked_epsilon(epsilon))
 
     def epsilon(self, events: Iterable[Query], delta: float, near: float | None = None) -> float:
-        """Return the smallest epsilon with `delta(events, epsilon) <= delta`, rounded up; inf if none.
+        """Return the least epsilon found with `delta(events, epsilon) <= delta`, rounded up; inf if none is.
 
-        0.0 if the events are (0, delta)-DP. The result is enclosed by neighbouring doubles, or to
+        0.0 if (0, delta)-DP is shown. The result is enclosed by neighbouring doubles, or to
         `epsilon_resolution`, and the upper end is returned. The search is faster if the result is close to
         `near` (> 0). Raises DpmcError unless 0 < delta < 1, and for queries that it cannot bound.
         """

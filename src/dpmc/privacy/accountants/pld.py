@@ -113,7 +113,7 @@ def delta(parts: Sequence[tuple[Discretised, int]], epsilon: float) -> float:
     """Return an upper bound on E[(1 - e^(epsilon - L))_+], L a sum of independent losses, epsilon >= 0.
 
     `parts` are (distribution, number of such losses); all distributions have the same step. Raises
-    `TooManyPoints` if the window has more than MOST_POINTS grid points.
+    `TooManyPoints` if the window has more than MOST_POINTS grid points at each tilt tried.
     """
     if any(part.infinite >= 1.0 for part, _ in parts):
         return 1.0
@@ -286,7 +286,7 @@ def _window(parts: Sequence[tuple[Discretised, int]], tilt: float, epsilon: floa
 
 
 def _largest_loss(profile: Profile) -> float:
-    """Return the loss beyond which the tail is `SMALLEST_TAIL`, at most `LARGEST_LOSS`."""
+    """Return a loss with a tail of at most `SMALLEST_TAIL`; `LARGEST_LOSS` if it would be larger."""
 
     def tail(loss: float) -> float:
         return float(profile.tails(np.array([loss]))[0][0])

@@ -36,7 +36,7 @@ class Pair(Protocol):
     def tails(self, losses: Vector) -> Tails:
         """Return P(L > l) and Q(L > l), L = ln dP/dQ, at losses l >= 0 (m,), each (m,).
 
-        Rounding is of their last digits, and of more where they are small: it moves the edge of the test.
+        Rounding errors are in their last digits, more in small tails, as if the edge of the test moved.
         {L > l} is the test S that attains sup P(S) - e^l Q(S).
         """
 

@@ -52,8 +52,8 @@ class RenyiDivergence(Accountant):
 def curve(event: Query) -> tuple[Vector, Vector]:
     """Return orders (m,) and epsilon(alpha) (m,) of one query on a batch.
 
-    Of a subsampled Gaussian query by Theorem 3.5, e(j) = j/(2 s^2); of a Barker test by Theorem 3.3, for
-    integers 2 < alpha < b/5.
+    Of a subsampled Gaussian query by Theorem 3.5, e(j) = j/(2 s^2), s the noise multiplier; of a Barker test
+    by Theorem 3.3, for integers 2 < alpha < b/5, of those above `EVERY_ORDER_UP_TO` some.
     """
     if isinstance(event, SubsampledGaussianQuery):
         orders = np.arange(2.0, LARGEST_ORDER + 1.0)

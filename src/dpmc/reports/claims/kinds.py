@@ -94,7 +94,7 @@ def ratios(
 
 
 def ratio(table: ClaimTable, cells: Cells, over: str = "mean", **to: Any) -> Array:
-    """Return the ratio of a method to others, over the budgets."""
+    """Return the ratio of a method to others: over the budgets the geometric mean, or by `over`."""
     return reduced(over, ratios(table, cells, **to))
 
 

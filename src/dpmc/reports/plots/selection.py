@@ -18,7 +18,7 @@ def private_models(study: Study) -> list[str]:
 
 
 def selected(study: Study, ids: Sequence[str], labels: Iterable[str]) -> list[str]:
-    """Return the `labels` of models that `ids` names by label or catalogue id, in its order; else all."""
+    """Return the `labels` of models that `ids` names by label or catalogue id, in its order; all for none."""
     labels = list(labels)
     named = [label for name in ids for label in labels if name in (label, study.models[label].model)]
     return list(dict.fromkeys(named)) if ids else labels
