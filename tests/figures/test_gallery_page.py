@@ -9,8 +9,6 @@ from dpmc.reports.tables import LAYOUTS
 from dpmc.studies import load_study
 
 ROOT = Path(__file__).parents[2]
-#: Figures that were added after the study was last run: its next run has to make them.
-AWAITED = {"dp-hmc": {"paper-marginals"}}
 
 
 @pytest.mark.parametrize("page", ["figures", "tables", "claims"])
@@ -23,8 +21,4 @@ def test_pages_of_results_are_those_of_the_gallery(page: str, monkeypatch: pytes
 def test_the_gallery_has_every_figure_of_its_studies() -> None:
     for folder in (ROOT / "docs/gallery").iterdir():
         figures = set(load_study(ROOT / f"config/studies/{folder.name}.yaml").figures) - set(LAYOUTS)
-        pictures, awaited = (
-            {picture.stem for picture in folder.glob("*.png")},
-            AWAITED.get(folder.name, set()),
-        )
-        assert figures - pictures == awaited, folder.name
+        assert not figures - {picture.stem for picture in folder.glob("*.png")}, folder.name
