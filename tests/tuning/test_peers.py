@@ -119,6 +119,25 @@ def test_the_page_has_what_more_parameters_cost_a_chain() -> None:
             assert numbers == pytest.approx(measured[["coverage_90", "error_true"]].to_list(), abs=0.0051)
 
 
+def test_the_page_has_diffprivlib() -> None:
+    table = pd.read_csv(ROOT / "docs/reference/algorithms/noisy-scores.csv")
+    cells = table[
+        (table["part"] == "grid") & (table["n"] == 5000) & (table["d"] == 8) & (table["epsilon"] == 1)
+    ]
+    cells = cells[cells["diffprivlib"].notna()].set_index("regression")
+    page = " ".join((ROOT / "docs/results/peers.md").read_text(encoding="utf-8").split())
+    words = re.search(
+        r"is (\S+) to (\S+) standard errors .* \(linear\) and (\S+) to (\S+) \(logistic\), "
+        r"noisy scores (\S+) to (\S+) ",
+        page,
+    )
+    measured = [*(cells.loc[name, "diffprivlib"] for name in ("linear", "logistic")), cells["error"]]
+    shown = [
+        f"{end:.2g}" if end > 10.0 else f"{end:.2f}" for each in measured for end in (each.min(), each.max())
+    ]
+    assert words and list(words.groups()) == shown
+
+
 def test_the_page_has_the_chains_of_real_tables() -> None:
     table = pd.read_csv(ROOT / "docs/reference/algorithms/noisy-scores.csv").fillna({"case": ""})
     page = " ".join((ROOT / "docs/results/peers.md").read_text(encoding="utf-8").split())
