@@ -158,7 +158,13 @@ def draw(given: ToDraw, along: Callable[[Shown], list[Curve]] | None = None) -> 
 def _draw_chains(axes: Axes, curve: Curve, index: int, band: bool, steps: bool) -> None:
     """Draw a curve along chains: many points, and sparse markers, kept apart by the curve's index."""
     x, median, low, high = curve.points
-    axes.annotate(curve.text, (x[0], median[0]), (0, 3), textcoords="offset points", fontsize=style.SMALL)
+    # One number is slanted, as starts may be near each other.
+    where: dict[str, Any] = {
+        "textcoords": "offset points",
+        "va": "bottom",
+        "rotation": 0 if " " in curve.text else 55,
+    }
+    axes.annotate(curve.text, (x[0], median[0]), (0, 3), fontsize=style.SMALL, **where)
     drawn = "steps-post" if steps else "default"
     axes.plot(x, median, **curve.look.line2d, drawstyle=drawn, markevery=(0.03 * (index % 7), 0.24))
     if band:
