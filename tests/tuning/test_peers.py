@@ -2,11 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
 
+import dpmc
 from dpmc.data import datasets
 from dpmc.studies.hyperparameters import pinned_hyperparameters
 from dpmc.studies.loading import load_study
@@ -117,6 +120,33 @@ def test_the_page_has_what_more_parameters_cost_a_chain() -> None:
             measured = table.loc[("logistic" if d == 5 else f"logistic-d-{d}", method)]
             numbers = [float(number) for number in cell.split(", ")]
             assert numbers == pytest.approx(measured[["coverage_90", "error_true"]].to_list(), abs=0.0051)
+
+
+def test_the_pages_chain_has_the_numbers_of_the_page_and_answers_refuse() -> None:
+    generator = np.random.default_rng(1)
+    x = 2.0 * generator.random(20_000) - 1.0
+    y = 1.0 + x + (1.0 + 0.5 * x) * generator.standard_exponential(20_000)
+    page = (ROOT / "docs/results/peers.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    names: dict[str, Any] = {"np": np, "dpmc": dpmc, "rows": np.column_stack([y, x])}
+    exec(code, names)
+    model, rows = names["model"], names["rows"]
+    exact = minimize(
+        lambda theta: -model.log_likelihood(theta, rows).sum(), [3.0, 1.5], method="Nelder-Mead"
+    ).x
+    shown = re.search(r"intercept and slope are (\S+) and (\S+), without privacy (\S+) and (\S+)\.\n", page)
+    assert shown
+    private = dpmc.summary(names["tree"])["mean"]
+    assert [float(number) for number in shown.groups()] == pytest.approx([*private, *exact], abs=0.0051)
+    refusals = {
+        "noisy-statistics": "the posterior given a noisy sum is not known",
+        "simulated-scores": "the model has no simulate",
+        "noisy-scores": "the model must be a regression",
+    }
+    for method, words in refusals.items():
+        values = {"clip": 1.0} if method == "noisy-statistics" else None
+        with pytest.raises(dpmc.DpmcError, match=words):
+            dpmc.sample(model, rows, method, epsilon=1, hyperparameters=values, progress=False)
 
 
 def test_the_page_has_diffprivlib() -> None:
