@@ -12,7 +12,7 @@ import pytest
 import dpmc
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants.basic import total
-from dpmc.privacy.events import GaussianQuery
+from dpmc.privacy.events import ApproximateQuery, GaussianQuery, to_json
 from dpmc.results import as_tree
 
 ROWS = np.random.default_rng(1).normal(size=(400, 2))
@@ -67,6 +67,15 @@ def test_epsilon_of_rows_and_of_persons_is_not_added() -> None:
     for runs in ([row, person], []):
         with pytest.raises(dpmc.DpmcError, match="rows_per_person: must be the same in all runs"):
             dpmc.joint_epsilon(*runs)
+
+
+def test_of_persons_only_gaussian_queries_compose() -> None:
+    tree = run()
+    ledger = json.loads(tree.attrs["ledger"])
+    ledger |= {"rows_per_person": 3, "performed": to_json([ApproximateQuery("optimum", 1.0, 1e-6)])}
+    tree.attrs["ledger"] = json.dumps(ledger)
+    with pytest.raises(dpmc.DpmcError, match="of persons with several rows only Gaussian queries"):
+        dpmc.joint_epsilon(tree, delta=1e-4)
 
 
 def test_queries_on_batches_are_added_and_not_composed(tmp_path: Path) -> None:

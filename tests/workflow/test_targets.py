@@ -93,6 +93,11 @@ def test_a_target_that_no_study_has_is_refused_in_one_line(folder, target, words
     assert last.startswith(f"dpmc: error: {target}: {words}")
 
 
+def test_a_report_may_be_written_beside_the_figures_of_a_study(folder):
+    *_, last = snakemake(folder, "--report", "figures/thesis/report.html", "thesis", status=1).splitlines()
+    assert "no rule makes it" not in last
+
+
 @pytest.mark.parametrize("target", ["results/peers/claims.yaml", "figures/peers/claims.csv"])
 def test_claims_of_a_study_without_are_refused_in_one_line(folder, target):
     *_, last = snakemake(folder, "-n", target, status=1).splitlines()

@@ -125,11 +125,11 @@ def check_targets():
     """Refuse misspelt studies, and files of studies that no rule can make; Snakemake finds no rule, or fails."""
     known = {rule.name for rule in workflow.rules}
     outputs = [str(file) for rule in workflow.rules for file in rule.output]
-    for word in sys.argv[1:]:
+    for before, word in zip(sys.argv, sys.argv[1:]):
         own = IMPORTED and "/" not in word  # it may be a rule that follows
         if not (own or word in known or os.path.exists(word)):
             checked(check_target, os.path.normpath(word), STUDIES)
-            if not IMPORTED:
+            if not IMPORTED and before != "--report":  # whose file no rule makes
                 checked(check_file, os.path.normpath(word), outputs, STUDIES)
 
 

@@ -15,7 +15,7 @@ Sums = tuple[np.ndarray, np.ndarray]  #: sums over rows, and numbers of rows cli
 
 
 class Evaluator:
-    """Clipped sums over the rows (n, d_x) of one model; only mechanisms use them.
+    """Clipped sums over the rows (n, d_x) of one model, for mechanisms, and a mixture's exact posterior.
 
     Log ratios r_j = ln p(x_j|θ') − ln p(x_j|θ) are clipped to ±bound (chains,), gradients to Euclidean norm
     `bound`, one number. Counts (chains,) are the numbers of rows clipped. `words` (chains, b) are 64 random

@@ -36,12 +36,13 @@ class Model:
         "jax": JAX computes both gradients; write the densities with `jax.numpy`.
     optional
         `simulate(generator, theta, n)`, `true_theta`, `columns` (number or names), `codebook`, `parameters`,
-        `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, and the methods of an affine form.
+        `tempering`, `start`, `n`, `posterior`, `row_bounds`, `check_rows`, `summaries`, `summary_count`,
+        `posterior_given`, and the methods of an affine form.
 
     Raises
     ------
     DpmcError
-        For an unknown option, and if gradients are given besides `gradient="jax"`.
+        For an unknown option, a `gradient` other than "jax", gradients given besides it, or without JAX.
     """
 
     def __init__(

@@ -79,8 +79,8 @@ class Table(NamedTuple):
 def table_of(source: Any, where: str, width: int | None = None) -> Table:
     """Return what holds rows as a table; a list of rows of `width` entries may have rows of other lengths.
 
-    Raises DpmcError naming `where` for a table with names that cannot be read by them: its array would be
-    read by position.
+    Raises DpmcError naming `where` for a table with names that cannot be read by them, as its array would be
+    read by position; for columns of different lengths, and for other than one or two dimensions.
     """
     import narwhals  # slow to import
 

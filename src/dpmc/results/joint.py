@@ -9,7 +9,7 @@ from dpmc.data.chain_files import ResultOrFile
 from dpmc.privacy import accountants
 from dpmc.privacy.accountants import basic
 from dpmc.privacy.accountants.persons import of_persons
-from dpmc.privacy.events import from_json
+from dpmc.privacy.events import GaussianQuery, from_json
 from dpmc.results import as_tree
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Joint(NamedTuple):
 
 
 def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
-    """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf without privacy.
+    """Return the (ε, δ) that runs on the same rows spend together, rounded up; ε is inf if none is shown.
 
     Runs that only repeat an earlier one (equal arguments, equal chains) tell nothing new; leave them out.
 
@@ -42,9 +42,10 @@ def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
     Raises
     ------
     DpmcError
-        For a file that cannot be read, and runs with different `rows_per_person`. With `delta` for discrete
-        noise, whose price has a δ of its own, and for noise on batches: its accountants do not cover runs
-        that were chosen by earlier results (docs/explanation/accounting.md).
+        Without runs, for a file that cannot be read, and for runs with different `rows_per_person`. With
+        `delta`: if it is not between 0 and 1; for discrete noise, whose price has a δ of its own; for
+        batches, whose accountants do not cover runs that were chosen by earlier results
+        (docs/explanation/accounting.md); and for `objective-perturbation` beside others, or for persons.
     """
     ledgers = [json.loads(str(as_tree(run).attrs["ledger"])) for run in runs]
     units = sorted({int(ledger.get("rows_per_person", 1)) for ledger in ledgers})
@@ -60,16 +61,17 @@ def joint_epsilon(*runs: ResultOrFile, delta: float | None = None) -> Joint:
         return Joint(*basic.total(epsilons, deltas), unit)
     if any(ledger.get("prices") for ledger in ledgers):
         raise DpmcError("delta: discrete noise of a release has a price; leave delta out to add ε and δ")
-    events = [
-        event
-        for ledger in ledgers
-        for event in of_persons(from_json(ledger["performed"] + ledger["forfeited"]), unit)
-    ]
+    queries = [query for ledger in ledgers for query in from_json(ledger["performed"] + ledger["forfeited"])]
+    events = of_persons(queries, unit)
     accountant = accountants.resolve("tight", events)
     if not accountant.is_filter:
         raise DpmcError(
             f"delta: accountant {accountant.name!r} does not cover runs chosen by earlier results; "
             "leave delta out to add ε and δ of the runs"
+        )
+    if unit > 1 and not all(isinstance(query, GaussianQuery) for query in queries):
+        raise DpmcError(
+            "delta: of persons with several rows only Gaussian queries on all rows compose; leave delta out"
         )
     return Joint(accountant.epsilon(events, delta), delta, unit)
 

@@ -157,7 +157,10 @@ def begun(
 
 
 def run_identity(cell: Cell[Problem], seed: int) -> str:
-    """Return a digest of all that determines a run's draws, no labels; runs that differ share no noise."""
+    """Return a digest of all that determines a run's draws, no labels.
+
+    Where it keys the random streams (`stream_names`), runs that differ share no noise.
+    """
     return digest(facts(cell, Role.DRAWS), seed, cell.problem.start_of(seed, cell.chains))
 
 
@@ -169,9 +172,9 @@ def file_identity(cell: Cell[Problem], seed: int) -> str:
 def stream_names(cell: Cell[Problem], seed: int) -> tuple[str | int, ...]:
     """Return what keys the random streams of a run, besides chain and purpose.
 
-    On generated or published rows these are names, so that runs with other hyperparameters have the same
-    random numbers. On all other rows that would let two runs be compared without their noise, so there it is
-    the run's `run_identity`.
+    By the cell's `streams`, "auto": on generated or published rows these are names, so that runs with other
+    hyperparameters have the same random numbers. On all other rows that would let two runs be compared
+    without their noise, so there it is the run's `run_identity`. "names" and "content" say it for all rows.
     """
     from dpmc.data.datasets import is_public
 

@@ -83,7 +83,10 @@ def draw_band(axes: Axes, group: int, colour: str = style.BAND) -> None:
 
 
 def scale_y(axes: Axes, how: AxisKeys) -> None:
-    """Set the vertical axis as declared: scale and limits, else from 0 to the data of those that share it."""
+    """Set the vertical axis as declared: scale and limits.
+
+    Without limits it is from 0 to the data of those that share it, a logarithmic one by the data.
+    """
     # limits of data: a clipped axis would hide outliers
     tops = [float(panel.dataLim.y1) for panel in axes.get_shared_y_axes().get_siblings(axes)]
     top = max((top for top in tops if np.isfinite(top) and top > 0.0), default=1.0)
