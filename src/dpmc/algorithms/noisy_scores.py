@@ -124,7 +124,7 @@ class NoisyScores(Answer):
     def check(self, model: Model, n: int, temperature: float = 1.0) -> None:
         """Raise DpmcError for a model that is no regression, and for too little information for intervals.
 
-        Also for tempering, an unknown sd beside weights, and a family of one's own that is not one.
+        Also for tempering, an unknown sd beside weights, and an invalid family.
         """
         model = regression_of(model)
         if model.tempering is not None or temperature != 1.0:

@@ -40,7 +40,7 @@ def given_model(model: Any) -> tuple[str, Definition]:
     """Return name and definition of a model given in Python: an instance, or a class without arguments.
 
     The name is `module:Class`; for a `dpmc.Model` it is the module and name of its log-likelihood, for a
-    `dpmc.Regression` with a family of one's own that of the family.
+    `dpmc.Regression` with a user's family that of the family.
 
     Raises DpmcError if it is not a valid model.
     """

@@ -68,7 +68,7 @@ def posterior(
     DpmcError
         For no results, or results without an answer, with a damaged one, of different tables, models or
         methods, or given twice; for different priors without `prior_sd`; for `simulated-scores`, which needs
-        its model; for `noisy-statistics` with a model of one's own, which no file contains; for a prior that
+        its model; for `noisy-statistics` with a user's model, which no file contains; for a prior that
         the model cannot have; and for `draws`, `chains` or `seed` out of range.
     """
     import xarray
