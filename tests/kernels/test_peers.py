@@ -207,7 +207,7 @@ def test_linear_regressions_explain_as_much_as_published() -> None:
 
     n = 22,000, ten standard normal predictors, slopes uniform on (0, 100), residual sd 10, ε = ln 3,
     δ = 10⁻⁵; bounds of AdaSSP are those of the rows. There descent has batches, and AdaSSP Wang's noise for
-    an added row: less than his for a replaced one, more than ours.
+    an added row: less than his for a replaced one, more than ours. The published values are from memory.
     """
     model = dpmc.LinearRegression("y", [f"x{j}" for j in range(10)], sd=10.0, prior_sd=1e6)
     explained: list[list[float]] = []
